@@ -1,0 +1,23 @@
+package launcher
+
+// Wall is what the kernel lets a child reach, whatever Deno's own checks say.
+// It must allow all that the child's Deno flags allow and its runtime needs;
+// the zero value allows the system's libraries and certificates alone.
+type Wall struct {
+	// ReadOnly are files and directories that the child may read; ReadWrite
+	// those that it may also change. Missing ones are passed over.
+	ReadOnly  []string `json:"read_only,omitempty"`
+	ReadWrite []string `json:"read_write,omitempty"`
+	// Connect are the TCP ports that the child may connect to.
+	Connect []uint16 `json:"connect,omitempty"`
+	// AnyNetwork lets the child connect to and listen on any port.
+	AnyNetwork bool `json:"any_network,omitempty"`
+}
+
+// Support says what second wall this machine offers.
+type Support struct {
+	// Name is the means ("Landlock"), empty when there is none.
+	Name string
+	// Detail is its version, or why there is none.
+	Detail string
+}

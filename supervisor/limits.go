@@ -1,0 +1,50 @@
+package supervisor
+
+import (
+	"runtime"
+	"time"
+)
+
+// Limits bound what one run, and all runs together, may use. Every one of them
+// is enforced on our side of the pipes, whatever the guest does.
+type Limits struct {
+	// Timeout is how long the guest's code may run when the program does not
+	// say; MaxTimeout is the most that a program may ask for.
+	Timeout, MaxTimeout time.Duration
+	// InstallTimeout bounds fetching and installing a run's packages.
+	InstallTimeout time.Duration
+	// Memory is how many bytes a child may use above what its runtime needs
+	// before the guest's code starts.
+	Memory int64
+	// Output is how many bytes are kept of each of the guest's streams.
+	Output int64
+	// Result is how many bytes the guest's frames (its value, its error) may
+	// have in all.
+	Result int64
+	// Code and Stdin are the largest program and standard input, in bytes,
+	// that a client may send.
+	Code, Stdin int64
+	// FileBytes is the largest file that a child may write, and, with Files,
+	// how much its own directory may hold in all.
+	FileBytes, Files int64
+	// Running is how many runs go on at once, Waiting how many may queue.
+	Running, Waiting int
+}
+
+// DefaultLimits are those in force when the operator sets none.
+func DefaultLimits() Limits {
+	return Limits{
+		Timeout:        30 * time.Second,
+		MaxTimeout:     300 * time.Second,
+		InstallTimeout: 300 * time.Second,
+		Memory:         512 << 20,
+		Output:         1 << 20,
+		Result:         1 << 20,
+		Code:           1 << 20,
+		Stdin:          10 << 20,
+		FileBytes:      100 << 20,
+		Files:          1000,
+		Running:        2 * runtime.NumCPU(),
+		Waiting:        64,
+	}
+}

@@ -1,0 +1,123 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Children's directories stand in one directory for each server process, below
+// one for each user: TMPDIR/rillbox-UID/PID-xxxx/run-xxxx. A server holds a lock
+// on its own directory; one whose lock is free belongs to a server that was
+// killed, and the next start removes it.
+const lockName = "lock"
+
+var serverDir = sync.OnceValues(makeServerDir)
+
+// NewRunDir makes an empty directory for one child; the child's Wait removes it.
+func NewRunDir() (string, error) {
+	parent, err := serverDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(parent, "run-")
+	if err != nil {
+		return "", fmt.Errorf("make a child's directory: %w", err)
+	}
+	return dir, nil
+}
+
+// RemoveServerDir removes this process's directory at its end. Children's
+// directories that are still there go with it.
+func RemoveServerDir() error {
+	dir, err := serverDir()
+	if err != nil {
+		return nil // there is none
+	}
+	return os.RemoveAll(dir)
+}
+
+func makeServerDir() (string, error) {
+	// Symbolic links are resolved because Deno's permissions and Landlock
+	// compare real paths (/tmp is a link on macOS).
+	temp, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		return "", fmt.Errorf("find the directory for temporary files (set TMPDIR to one that exists): %w", err)
+	}
+	base := filepath.Join(temp, fmt.Sprintf("rillbox-%d", os.Getuid()))
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", fmt.Errorf("make the directory for runs: %w", err)
+	}
+	info, err := os.Lstat(base)
+	if err != nil {
+		return "", fmt.Errorf("look at the directory for runs: %w", err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || info.Mode().Perm()&0o077 != 0 || int(owner) != os.Getuid() {
+		return "", fmt.Errorf("%s must be a directory of yours that nobody else can open: remove it, or set TMPDIR to a directory of your own", base)
+	}
+	removeStale(base)
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
+	if err != nil {
+		return "", fmt.Errorf("make this process's directory for runs: %w", err)
+	}
+	// The lock is held by the open file until this process ends.
+	if !tryLock(filepath.Join(dir, lockName)) {
+		return "", fmt.Errorf("lock the directory for runs %s: another process has it", dir)
+	}
+	return dir, nil
+}
+
+// removeStale removes the directories of servers that are gone. A directory
+// without a lock file is about to get one, unless it is as old as an hour.
+func removeStale(base string) {
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return // the next start tries again
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(base, entry.Name())
+		if _, err := os.Stat(filepath.Join(dir, lockName)); err != nil {
+			if info, err := entry.Info(); err != nil || time.Since(info.ModTime()) < time.Hour {
+				continue
+			}
+		} else if !tryLock(filepath.Join(dir, lockName)) {
+			continue
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// tryLock takes the lock on a file and keeps it until this process ends, or
+// says that another has it.
+func tryLock(path string) bool {
+	fd, err := syscall.Open(path, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false
+	}
+	if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = syscall.Close(fd)
+		return false
+	}
+	return true
+}
+
+func removeRunDir(dir string) {
+	if dir == "" {
+		return
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		// A guest may have taken its own right to list a directory away.
+		_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, _ error) error {
+			if entry != nil && entry.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		_ = os.RemoveAll(dir) // what is left goes with the server's directory
+	}
+}

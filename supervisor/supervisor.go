@@ -1,0 +1,197 @@
+// Package supervisor is the domain: what a program, a run and its result are,
+// and the ladder that every run goes down and up again.
+//
+// What flows through it: a Program comes to Supervisor.Run, waits for its turn
+// (admission), goes to the Engine of its language, which starts one fresh Child
+// for it; Events come up while it lasts, and one Result at the end.
+//
+// It promises that a run always ends, with its whole process group: at its
+// deadline, when it is cancelled, when its client or we go away (also when we
+// are killed); that every limit ends in a Result and not in a dead server; and
+// that what a Result says of the run was measured here, not told by the guest.
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Supervisor takes programs to their engines. It is safe for concurrent use.
+type Supervisor struct {
+	toolchains []Toolchain
+	byLanguage map[Language]Toolchain
+	limits     Limits
+	admission  *admission
+	log        *slog.Logger
+
+	mu      sync.Mutex
+	running map[string]execution // by execution ID
+}
+
+type execution struct {
+	client string
+	cancel context.CancelCauseFunc
+}
+
+// New makes a supervisor of the toolchains; each serves the languages that it
+// describes.
+func New(limits Limits, log *slog.Logger, toolchains ...Toolchain) *Supervisor {
+	s := &Supervisor{
+		toolchains: toolchains,
+		byLanguage: map[Language]Toolchain{},
+		limits:     limits,
+		admission:  newAdmission(limits),
+		log:        log,
+		running:    map[string]execution{},
+	}
+	for _, t := range toolchains {
+		for _, language := range t.Describe().Languages {
+			s.byLanguage[language] = t
+		}
+	}
+	return s
+}
+
+// Limits are those in force.
+func (s *Supervisor) Limits() Limits { return s.limits }
+
+// Toolchains are those that the supervisor was made of.
+func (s *Supervisor) Toolchains() []Toolchain { return s.toolchains }
+
+// Toolchain is the one that serves a language.
+func (s *Supervisor) Toolchain(language Language) (Toolchain, bool) {
+	t, ok := s.byLanguage[language]
+	return t, ok
+}
+
+// ErrCancelled is the cause of a run that was cancelled by Cancel or Close.
+var ErrCancelled = errors.New("the execution was cancelled")
+
+// NewID makes an execution's ID: unguessable, so that no client can name
+// another's.
+func NewID() string { return strings.ToLower(rand.Text()) }
+
+// Run runs a program and returns when it and all its processes have ended.
+// An error means that the program could not be run: it is not well-formed
+// (ProgramError), there is no room (BusyError), or we failed.
+// emit is called from one goroutine at a time, and not after Run has returned.
+func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (result Result, err error) {
+	engine, p, err := s.admit(p)
+	if err != nil {
+		return Result{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	if _, taken := s.running[p.ID]; taken {
+		s.mu.Unlock()
+		return Result{}, &ProgramError{fmt.Sprintf("execution %q is already running; leave the ID empty to get a new one", p.ID)}
+	}
+	s.running[p.ID] = execution{p.Client, cancel}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, p.ID)
+		s.mu.Unlock()
+	}()
+
+	start := time.Now()
+	leave, err := s.admission.enter(ctx, p.Client)
+	if err != nil {
+		if busy := (*BusyError)(nil); errors.As(err, &busy) {
+			return Result{}, err
+		}
+		return Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
+			Name: "Cancelled", Message: "the execution was cancelled before it started",
+		}}, nil
+	}
+	defer leave()
+	// A panic while one program runs is that run's error, never the server's end.
+	defer func() {
+		if r := recover(); r != nil {
+			s.log.Error("panic during a run", "execution", p.ID, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("run %s: internal error: %v", p.ID, r)
+		}
+	}()
+	result, err = engine.Run(ctx, p, serialised(emit))
+	result.ExecutionID = p.ID
+	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
+		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
+	return result, err
+}
+
+// serialised lets one goroutine at a time call emit.
+func serialised(emit func(Event)) func(Event) {
+	var mu sync.Mutex
+	return func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		emit(e)
+	}
+}
+
+// Cancel ends an execution of the client's. It says whether there was one.
+func (s *Supervisor) Cancel(client, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.running[id]
+	if !ok || e.client != client {
+		return false
+	}
+	e.cancel(ErrCancelled)
+	return true
+}
+
+// Close cancels every execution and ends what the toolchains keep running.
+func (s *Supervisor) Close() {
+	s.mu.Lock()
+	for _, e := range s.running {
+		e.cancel(ErrCancelled)
+	}
+	s.mu.Unlock()
+	for _, t := range s.toolchains {
+		t.Close()
+	}
+}
+
+// ProgramError says what is wrong with a program that can't be run as it is.
+type ProgramError struct{ Text string }
+
+func (e *ProgramError) Error() string { return e.Text }
+
+// admit checks what can be checked before a child exists, and fills defaults in.
+func (s *Supervisor) admit(p Program) (Engine, Program, error) {
+	engine, ok := s.byLanguage[p.Language]
+	if !ok {
+		return nil, p, &ProgramError{fmt.Sprintf("language %q is not one of javascript, typescript, python", p.Language)}
+	}
+	if int64(len(p.Code)) > s.limits.Code {
+		return nil, p, &ProgramError{fmt.Sprintf("the program has %d bytes, and may have %d: put data into stdin or a package", len(p.Code), s.limits.Code)}
+	}
+	if !utf8.ValidString(p.Code) {
+		return nil, p, &ProgramError{"the program is not valid UTF-8"}
+	}
+	for _, arg := range p.Args {
+		if strings.ContainsRune(arg, 0) {
+			return nil, p, &ProgramError{fmt.Sprintf("the argument %q has a NUL byte in it, which no program can be given", arg)}
+		}
+	}
+	switch {
+	case p.Timeout == 0:
+		p.Timeout = s.limits.Timeout
+	case p.Timeout < 0 || p.Timeout > s.limits.MaxTimeout:
+		return nil, p, &ProgramError{fmt.Sprintf("a timeout of %v is not between 0 and %v, the most that this server allows", p.Timeout, s.limits.MaxTimeout)}
+	}
+	if p.ID == "" {
+		p.ID = NewID()
+	}
+	return engine, p, nil
+}
