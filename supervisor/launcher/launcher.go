@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -95,6 +96,9 @@ func launch(args []string) error {
 }
 
 func (p Policy) apply() error {
+	if err := closeDescriptors(4); err != nil {
+		return fmt.Errorf("close inherited descriptors: %w", err)
+	}
 	if err := setLimit(unix.RLIMIT_CORE, 0); err != nil {
 		return fmt.Errorf("turn core dumps off: %w", err)
 	}
@@ -107,6 +111,7 @@ func (p Policy) apply() error {
 		if err := setLimit(unix.RLIMIT_FSIZE, p.FileBytes); err != nil {
 			return fmt.Errorf("limit file sizes to %d bytes: %w", p.FileBytes, err)
 		}
+		signal.Ignore(syscall.SIGXFSZ) // a longer write is an error, not the child's end; it outlives execve
 	}
 	if p.Nice > 0 {
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, p.Nice); err != nil {

@@ -1,5 +1,3 @@
-//go:build !linux && !windows
-
 package launcher
 
 // raise does nothing: Deno's own permissions are the only wall here, and

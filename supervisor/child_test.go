@@ -1,0 +1,410 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rillbox/supervisor/launcher"
+)
+
+// The test binary plays the children: what it does is its first argument.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "child" {
+		os.Exit(playChild(os.Args[2], os.Args[3:]))
+	}
+	code := m.Run()
+	_ = RemoveServerDir()
+	os.Exit(code)
+}
+
+func playChild(role string, args []string) int {
+	frames := os.NewFile(3, "frames")
+	switch role {
+	case "echo":
+		in, _ := io.ReadAll(os.Stdin)
+		_, _ = fmt.Fprintf(os.Stdout, "out:%s", in)
+		_, _ = fmt.Fprint(os.Stderr, "err")
+		_, _ = fmt.Fprintln(frames, "frame")
+		return 7
+	case "look":
+		dir, _ := os.Getwd()
+		entries, _ := os.ReadDir("/proc/self/fd")
+		var fds []string
+		for _, e := range entries {
+			target, _ := os.Readlink("/proc/self/fd/" + e.Name())
+			// What Go's own runtime opens at its start is not inherited.
+			if target != "" && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/proc/") && !strings.HasPrefix(target, "/sys/fs/cgroup") {
+				fds = append(fds, e.Name())
+			}
+		}
+		fmt.Printf("env=%q dir=%s fds=%v pgid=%v", os.Environ(), dir, fds, syscall.Getpgrp() == os.Getpid())
+	case "hang":
+		// A grandchild that hangs too, in the same group.
+		c := exec.Command(os.Args[0], "child", "sleep")
+		c.Stdout = os.Stdout
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(c.Process.Pid)
+		select {}
+	case "sleep":
+		time.Sleep(time.Hour)
+	case "flood":
+		chunk := bytes.Repeat([]byte("x"), 1<<20)
+		for range 300 {
+			_, _ = os.Stdout.Write(chunk)
+		}
+	case "allocate":
+		var all [][]byte
+		for {
+			b := make([]byte, 8<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			all = append(all, b)
+			fmt.Println(len(all) * 8)
+		}
+	case "write":
+		if err := os.WriteFile(args[0], bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
+			fmt.Print(err)
+			return 1
+		}
+	case "read":
+		if _, err := os.ReadFile(args[0]); err != nil {
+			fmt.Print(err)
+			return 1
+		}
+	case "signal":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case "server": // starts a child that hangs, says so, and waits to be killed
+		dir, err := NewRunDir()
+		if err != nil {
+			panic(err)
+		}
+		c, err := Start(Command{Path: os.Args[0], Args: []string{"child", "hang"}, Dir: dir}, DefaultLimits())
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(dir)
+		fmt.Println(c.pid())
+		c.Attach(context.Background(), func(e Event) { _, _ = os.Stdout.Write(e.Data) })
+		select {}
+	}
+	return 0
+}
+
+type played struct {
+	Exit
+	stdout, frames string
+	events         []string
+}
+
+// play runs a child to its end.
+func play(t *testing.T, limits Limits, wall *launcher.Wall, stdin string, role ...string) played {
+	t.Helper()
+	c := start(t, limits, wall, role...)
+	var p played
+	var mu sync.Mutex
+	c.Attach(t.Context(), func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.events = append(p.events, string(e.Data))
+	})
+	c.SetDeadline(20*time.Second, "the test")
+	go func() {
+		_, _ = io.WriteString(c.Stdin(), stdin)
+		_ = c.Stdin().Close()
+	}()
+	frames, _ := io.ReadAll(c.Frames())
+	p.Exit = c.Wait()
+	p.frames, p.stdout = string(frames), p.Stdout.String()
+	return p
+}
+
+func start(t *testing.T, limits Limits, wall *launcher.Wall, role ...string) *Child {
+	t.Helper()
+	dir, err := NewRunDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Start(Command{Path: self, Args: append([]string{"child"}, role...), Dir: dir, Wall: wall}, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Kill(Cancelled, "the test is over")
+		<-c.Ended()
+		if _, err := os.Stat(dir); err == nil {
+			removeRunDir(dir)
+		}
+	})
+	return c
+}
+
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(stat, []byte(") Z ")) || syscall.Kill(pid, 0) != nil
+}
+
+// awaitGone fails when the process is still there after a second.
+func awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(time.Second); !gone(pid); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d is still there after a second", pid)
+		}
+	}
+}
+
+func TestChildStreamsFramesAndExitCode(t *testing.T) {
+	p := play(t, DefaultLimits(), nil, "hello", "echo")
+	if p.stdout != "out:hello" || p.Stderr.String() != "err" || p.frames != "frame\n" {
+		t.Errorf("stdout %q, stderr %q, frames %q", p.stdout, p.Stderr.String(), p.frames)
+	}
+	if p.Status != Failed || p.Code != 7 || p.Reason != "" {
+		t.Errorf("ended with %v, %d, %q", p.Status, p.Code, p.Reason)
+	}
+	if p.CPU <= 0 || p.PeakMemory <= 0 {
+		t.Errorf("CPU %v, peak memory %d", p.CPU, p.PeakMemory)
+	}
+}
+
+func TestChildInheritsNothing(t *testing.T) {
+	t.Setenv("RILLBOX_TEST_SECRET", "leaked")
+	// A descriptor without close-on-exec, as a careless parent leaves us one.
+	leak, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(leak) }()
+	p := play(t, DefaultLimits(), nil, "", "look")
+	if !strings.Contains(p.stdout, "env=[]") || !strings.Contains(p.stdout, "fds=[0 1 2 3]") || !strings.Contains(p.stdout, "pgid=true") {
+		t.Errorf("the child sees %s", p.stdout)
+	}
+}
+
+func TestRunDirectoryIsRemoved(t *testing.T) {
+	c := start(t, DefaultLimits(), nil, "echo")
+	c.Attach(t.Context(), func(Event) {})
+	_ = c.Stdin().Close()
+	_, _ = io.ReadAll(c.Frames())
+	c.Wait()
+	if _, err := os.Stat(c.command.Dir); !os.IsNotExist(err) {
+		t.Errorf("the run's directory is still there: %v", err)
+	}
+}
+
+func TestDeadlineEndsTheWholeGroup(t *testing.T) {
+	c := start(t, DefaultLimits(), nil, "hang")
+	first := make(chan string, 1)
+	c.Attach(t.Context(), func(e Event) {
+		select {
+		case first <- string(e.Data):
+		default:
+		}
+	})
+	grandchild, err := strconv.Atoi(strings.TrimSpace(<-first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetDeadline(time.Millisecond, "the program")
+	_, _ = io.ReadAll(c.Frames())
+	exit := c.Wait()
+	if exit.Status != TimedOut || !strings.Contains(exit.Reason, "longer than 1ms") {
+		t.Errorf("ended with %v, %q", exit.Status, exit.Reason)
+	}
+	awaitGone(t, grandchild)
+	if !strings.Contains(exit.Stdout.String(), strconv.Itoa(grandchild)) {
+		t.Errorf("output before the deadline is lost: %q", exit.Stdout.String())
+	}
+}
+
+func TestCancelEndsTheChild(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := start(t, DefaultLimits(), nil, "hang")
+	c.Attach(ctx, func(Event) { cancel() })
+	_, _ = io.ReadAll(c.Frames())
+	if exit := c.Wait(); exit.Status != Cancelled {
+		t.Errorf("ended with %v, %q", exit.Status, exit.Reason)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Memory = 256 << 20
+	p := play(t, limits, nil, "", "allocate")
+	if p.Status != OutOfMemory || !strings.Contains(p.Reason, "256 MiB") {
+		t.Errorf("ended with %v, %q", p.Status, p.Reason)
+	}
+	if p.PeakMemory > 2*limits.Memory {
+		t.Errorf("it used %d MiB of %d", p.PeakMemory>>20, limits.Memory>>20)
+	}
+}
+
+func TestFloodCostsNoMoreThanTheBudget(t *testing.T) {
+	p := play(t, DefaultLimits(), nil, "", "flood")
+	kept := int64(len(p.Stdout.Head) + len(p.Stdout.Tail))
+	if p.Status != Completed || kept != 1<<20 || p.Stdout.Omitted != 299<<20 {
+		t.Errorf("%v: kept %d bytes, left out %d", p.Status, kept, p.Stdout.Omitted)
+	}
+}
+
+func TestFileSizeLimitIsAnErrorInTheChild(t *testing.T) {
+	limits := DefaultLimits()
+	limits.FileBytes = 1 << 10
+	p := play(t, limits, nil, "", "write", "big")
+	if p.Code != 1 || !strings.Contains(p.stdout, "file too large") {
+		t.Errorf("ended with %v %d, %q", p.Status, p.Code, p.stdout)
+	}
+}
+
+func TestSignalIsACrash(t *testing.T) {
+	p := play(t, DefaultLimits(), nil, "", "signal")
+	if p.Status != Crashed || p.Code != 128+int(syscall.SIGKILL) {
+		t.Errorf("ended with %v, %d, %q", p.Status, p.Code, p.Reason)
+	}
+}
+
+func TestWallHoldsAroundAChild(t *testing.T) {
+	if s := launcher.Offered(); s.Name == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(s.Detail)
+		}
+		t.Skip(s.Detail)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	for _, test := range []struct {
+		name string
+		wall *launcher.Wall
+		role []string
+		ok   bool
+	}{
+		{"read without a wall", nil, []string{"read", secret}, true},
+		{"read outside", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", secret}, false},
+		{"read granted", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"read", secret}, true},
+		{"write to what is read-only", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"write", secret}, false},
+		{"write granted", &launcher.Wall{ReadOnly: []string{self}, ReadWrite: []string{secret}}, []string{"write", secret}, true},
+		{"another process's memory map", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", fmt.Sprintf("/proc/%d/maps", os.Getpid())}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := play(t, DefaultLimits(), test.wall, "", test.role...)
+			if ok := p.Code == 0; ok != test.ok {
+				t.Errorf("ended with %v %d: %s%s", p.Status, p.Code, p.stdout, p.Stderr.String())
+			}
+			if !test.ok && !strings.Contains(p.stdout, "permission denied") {
+				t.Errorf("refused for another reason: %q", p.stdout)
+			}
+		})
+	}
+}
+
+func TestSIGKILLOfTheServerEndsItsChildren(t *testing.T) {
+	self, _ := os.Executable()
+	for range 5 {
+		server := exec.Command(self, "child", "server")
+		server.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+		out, err := server.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		var told []string
+		for len(told) < 3 && lines.Scan() {
+			told = append(told, lines.Text())
+		}
+		if len(told) < 3 {
+			t.Fatalf("the server told %q", told)
+		}
+		child, _ := strconv.Atoi(told[1])
+		grandchild, _ := strconv.Atoi(told[2])
+		if gone(child) || gone(grandchild) {
+			t.Fatal("the children had ended before the server did")
+		}
+		_ = server.Process.Kill()
+		_ = server.Wait()
+		awaitGone(t, child)
+		awaitGone(t, grandchild)
+		for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(told[0]); os.IsNotExist(err) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s is still there", told[0])
+			}
+		}
+	}
+}
+
+func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
+	base := t.TempDir()
+	dead, alive := filepath.Join(base, "1-dead"), filepath.Join(base, "2-alive")
+	for _, dir := range []string{dead, alive} {
+		if err := os.MkdirAll(filepath.Join(dir, "run-1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, lockName), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !tryLock(filepath.Join(alive, lockName)) {
+		t.Fatal("cannot lock")
+	}
+	removeStale(base)
+	entries, _ := os.ReadDir(base)
+	if names := slices.Collect(func(yield func(string) bool) {
+		for _, e := range entries {
+			if !yield(e.Name()) {
+				return
+			}
+		}
+	}); !slices.Equal(names, []string{"2-alive"}) {
+		t.Errorf("left are %v", names)
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	self, _ := os.Executable()
+	for _, bench := range []struct {
+		name string
+		wall *launcher.Wall
+	}{{"without wall", nil}, {"with wall", &launcher.Wall{ReadOnly: []string{self}}}} {
+		b.Run(bench.name, func(b *testing.B) {
+			for b.Loop() {
+				c, err := Start(Command{Path: "/bin/true", Wall: bench.wall}, DefaultLimits())
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.Attach(b.Context(), func(Event) {})
+				_, _ = io.ReadAll(c.Frames())
+				c.Wait()
+			}
+		})
+	}
+}
