@@ -1,0 +1,285 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"rillbox/supervisor"
+)
+
+// runArgs are the arguments of run_code.
+type runArgs struct {
+	Language       string   `json:"language" jsonschema:"What the code is written in."`
+	Code           string   `json:"code" jsonschema:"The whole program."`
+	Packages       []string `json:"packages,omitempty" jsonschema:"Packages to have ready before the program starts, where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers (lodash@4, jsr:@std/csv). Python: requirements or wheel URLs (numpy>=2, httpx[http2])."`
+	Stdin          string   `json:"stdin,omitempty" jsonschema:"The program's standard input."`
+	Args           []string `json:"args,omitempty" jsonschema:"The program's arguments: Deno.args, process.argv.slice(2) or sys.argv[1:]."`
+	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"How long the program itself may run; package installation has its own limit."`
+	Permissions    []string `json:"permissions,omitempty" jsonschema:"Deno permission flags (--allow-net=example.com) that narrow what the operator granted, never widen it; an empty list means none. Absent: all that was granted."`
+}
+
+// installArgs are the arguments of install_packages.
+type installArgs struct {
+	Language string   `json:"language" jsonschema:"The language whose packages they are."`
+	Packages []string `json:"packages" jsonschema:"What to fetch. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers. Python: requirements or wheel URLs."`
+}
+
+// cancelArgs are the arguments of cancel_execution.
+type cancelArgs struct {
+	ExecutionID string `json:"execution_id" jsonschema:"The id from the execution's first progress message."`
+}
+
+// runtimesArgs are the arguments of list_runtimes.
+type runtimesArgs struct{}
+
+// How many strings a list may hold, and how many bytes each of them. They only
+// keep out nonsense; the operator's limits bound what costs something.
+const (
+	maxItems     = 256
+	maxItemBytes = 16 << 10
+)
+
+// minTimeout is the shortest timeout_seconds that makes sense.
+const minTimeout = 100 * time.Millisecond
+
+// alias is a name for a language. Its file name, where it has one, says how
+// the program is parsed.
+type alias struct {
+	language supervisor.Language
+	file     string
+}
+
+var aliases = map[string]alias{
+	"javascript": {supervisor.JavaScript, ""},
+	"js":         {supervisor.JavaScript, ""},
+	"node":       {supervisor.JavaScript, ""},
+	"nodejs":     {supervisor.JavaScript, ""},
+	"mjs":        {supervisor.JavaScript, "main.mjs"},
+	"cjs":        {supervisor.JavaScript, "main.cjs"},
+	"jsx":        {supervisor.JavaScript, "main.jsx"},
+	"typescript": {supervisor.TypeScript, ""},
+	"ts":         {supervisor.TypeScript, ""},
+	"deno":       {supervisor.TypeScript, ""},
+	"mts":        {supervisor.TypeScript, "main.mts"},
+	"tsx":        {supervisor.TypeScript, "main.tsx"},
+	"python":     {supervisor.Python, ""},
+	"py":         {supervisor.Python, ""},
+	"python3":    {supervisor.Python, ""},
+	"pyodide":    {supervisor.Python, ""},
+}
+
+// languageNames lists what a language argument may be: the languages
+// themselves, then their aliases.
+func (s *Server) languageNames() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(aliases)) {
+		if _, ok := s.supervisor.Toolchain(aliases[name].language); ok {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		return rank(a) - rank(b)
+	})
+	return names
+}
+
+func rank(name string) int {
+	if i := slices.Index([]string{"javascript", "typescript", "python"}, name); i >= 0 {
+		return i
+	}
+	return 3
+}
+
+// resolve finds the language that a client named.
+func (s *Server) resolve(name string) (alias, supervisor.Toolchain, error) {
+	a, ok := aliases[strings.ToLower(strings.TrimSpace(name))]
+	if ok {
+		if t, ok := s.supervisor.Toolchain(a.language); ok {
+			return a, t, nil
+		}
+	}
+	return alias{}, nil, fmt.Errorf("language %s is not known: use one of %s", quote(name), strings.Join(s.languageNames(), ", "))
+}
+
+// program checks the arguments and makes a Program of them.
+func (s *Server) program(a runArgs, client, id string) (supervisor.Program, error) {
+	lang, _, err := s.resolve(a.Language)
+	if err != nil {
+		return supervisor.Program{}, err
+	}
+	if err := s.checkSize("code", a.Code, s.limits.Code); err != nil {
+		return supervisor.Program{}, err
+	}
+	if err := s.checkSize("stdin", a.Stdin, s.limits.Stdin); err != nil {
+		return supervisor.Program{}, err
+	}
+	if i := strings.IndexByte(a.Code, 0); i >= 0 {
+		return supervisor.Program{}, fmt.Errorf("code holds a NUL character (at byte %d): a program is text; write it as an escape", i)
+	}
+	if strings.TrimSpace(a.Code) == "" {
+		return supervisor.Program{}, fmt.Errorf("code is empty: send the program to run")
+	}
+	for name, list := range map[string][]string{"packages": a.Packages, "args": a.Args, "permissions": a.Permissions} {
+		if err := checkList(name, list); err != nil {
+			return supervisor.Program{}, err
+		}
+	}
+	p := supervisor.Program{
+		ID:          id,
+		Client:      client,
+		Language:    lang.language,
+		Name:        path.Base(lang.file),
+		Code:        a.Code,
+		Args:        a.Args,
+		Packages:    a.Packages,
+		Permissions: a.Permissions,
+	}
+	if lang.file == "" {
+		p.Name = ""
+	}
+	if a.Stdin != "" {
+		p.Stdin = strings.NewReader(a.Stdin)
+	}
+	if a.TimeoutSeconds != nil {
+		t := *a.TimeoutSeconds
+		if math.IsNaN(t) || t < minTimeout.Seconds() || t > s.limits.MaxTimeout.Seconds() {
+			return supervisor.Program{}, fmt.Errorf("timeout_seconds %v is out of range: use %v to %v, or leave it out for %v",
+				t, minTimeout.Seconds(), s.limits.MaxTimeout.Seconds(), s.limits.Timeout.Seconds())
+		}
+		p.Timeout = time.Duration(t * float64(time.Second))
+	}
+	return p, nil
+}
+
+func (s *Server) checkSize(name, text string, most int64) error {
+	if int64(len(text)) > most {
+		return fmt.Errorf("%s has %s: the most is %s", name, size(int64(len(text))), size(most))
+	}
+	return nil
+}
+
+func checkList(name string, list []string) error {
+	if len(list) > maxItems {
+		return fmt.Errorf("%s has %d items: the most is %d", name, len(list), maxItems)
+	}
+	for i, item := range list {
+		switch {
+		case len(item) > maxItemBytes:
+			return fmt.Errorf("%s[%d] has %s: the most is %s", name, i, size(int64(len(item))), size(maxItemBytes))
+		case strings.IndexByte(item, 0) >= 0:
+			return fmt.Errorf("%s[%d] holds a NUL character, which cannot be passed on", name, i)
+		case item == "" && name != "args":
+			return fmt.Errorf("%s[%d] is empty: name one or leave it out", name, i)
+		}
+	}
+	return nil
+}
+
+// decodeArgs reads a tool's arguments into T, a struct of strings, lists of
+// strings and numbers. Its errors are written for a model: they name the field,
+// say what came and what is allowed. A null means absent.
+func decodeArgs[T any](tool string, raw json.RawMessage) (T, error) {
+	var args T
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if !utf8.Valid(raw) {
+		return args, fmt.Errorf("the arguments of %s are not valid UTF-8", tool)
+	}
+	if _, n := mendSurrogates(raw); n > 0 {
+		return args, fmt.Errorf(`the arguments of %s hold half of a surrogate pair (an escape such as \ud83d alone), which is no character: send whole characters`, tool)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return args, fmt.Errorf("the arguments of %s must be an object, got %s", tool, kindOf(raw))
+	}
+	v := reflect.ValueOf(&args).Elem()
+	var names []string
+	for i := range v.NumField() {
+		name, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+		field, given := fields[name]
+		delete(fields, name)
+		if !given || string(bytes.TrimSpace(field)) == "null" {
+			if option == "" {
+				return args, fmt.Errorf("%s needs %s", tool, name)
+			}
+			continue
+		}
+		kind, hint := wanted(v.Type().Field(i).Type)
+		if got := kindOf(field); got != kind {
+			return args, fmt.Errorf("%s must be %s%s, got %s", name, kind, hint, got)
+		}
+		if err := json.Unmarshal(field, v.Field(i).Addr().Interface()); err != nil {
+			return args, fmt.Errorf("%s: %s is out of range", name, quote(string(field)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if len(names) == 0 {
+			return args, fmt.Errorf("%s takes no arguments, got %s", tool, quote(name))
+		}
+		return args, fmt.Errorf("%s has no argument %s: it takes %s", tool, quote(name), strings.Join(names, ", "))
+	}
+	return args, nil
+}
+
+// wanted is the kind of JSON value that a field of type t takes, as kindOf
+// names it, and a hint where that helps.
+func wanted(t reflect.Type) (kind, hint string) {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string", ""
+	case reflect.Slice:
+		return "a list", ` of strings (["one", "two"])`
+	default:
+		return "a number", ""
+	}
+}
+
+// kindOf names what a JSON value is; "a list" is one of strings only.
+func kindOf(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) == nil {
+			for _, item := range items {
+				if kind := kindOf(item); kind != "a string" {
+					return "a list with " + kind + " in it"
+				}
+			}
+		}
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}
+
+// quote shows a client's word back, shortened.
+func quote(word string) string {
+	const most = 80
+	if len(word) > most {
+		word = word[:most] + "…"
+	}
+	return fmt.Sprintf("%q", strings.ToValidUTF8(word, "\uFFFD"))
+}

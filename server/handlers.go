@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[runArgs]("run_code", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	id := supervisor.NewID()
+	program, err := s.program(args, s.clients.name(req.Session), id)
+	if err != nil {
+		return toolError(err), nil
+	}
+	ctx, done := s.begin(ctx)
+	defer done()
+
+	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
+	result, err := s.runGuarded(ctx, program, news)
+	if err != nil {
+		s.log.Warn("a program was not run", "execution", id, "language", program.Language, "error", err)
+		return toolError(fmt.Errorf("the program was not run: %w", err)), nil
+	}
+	result.ExecutionID = id
+	news.ended(result.Status, result.Duration)
+	s.log.Info("ran a program", "execution", id, "language", program.Language, "status", result.Status,
+		"exit_code", result.ExitCode, "duration", result.Duration)
+	return runResult(result), nil
+}
+
+// runGuarded runs the program and closes its stream in every case, so that no
+// news follows the answer.
+func (s *Server) runGuarded(ctx context.Context, p supervisor.Program, news *stream) (supervisor.Result, error) {
+	defer news.close()
+	return s.supervisor.Run(ctx, p, news.emit)
+}
+
+func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[installArgs]("install_packages", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	_, toolchain, err := s.resolve(args.Language)
+	if err != nil {
+		return toolError(err), nil
+	}
+	if err := checkList("packages", args.Packages); err != nil {
+		return toolError(err), nil
+	}
+	if len(args.Packages) == 0 {
+		return toolError(errors.New(`packages is empty: name at least one (["lodash"])`)), nil
+	}
+	ctx, done := s.begin(ctx)
+	defer done()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
+		fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
+	defer cancel()
+
+	start := time.Now()
+	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
+	packages, err := func() ([]supervisor.Package, error) {
+		defer news.close()
+		return toolchain.Install(ctx, args.Packages, news.emit)
+	}()
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return toolError(fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)), nil
+	}
+	return installResult(packages, time.Since(start)), nil
+}
+
+func (s *Server) cancelExecution(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[cancelArgs]("cancel_execution", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	if !s.supervisor.Cancel(s.clients.name(req.Session), args.ExecutionID) {
+		return toolError(fmt.Errorf("no execution %s of yours is running: it has ended, or the id is another's", quote(args.ExecutionID))), nil
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: cancelOutput{ExecutionID: args.ExecutionID, Cancelled: true},
+		Content:           []mcp.Content{&mcp.TextContent{Text: "cancelled execution " + args.ExecutionID}},
+	}, nil
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+// runtimesOutput is list_runtimes' structured result.
+type runtimesOutput struct {
+	Rillbox  string        `json:"rillbox" jsonschema:"This server's own version."`
+	Offline  bool          `json:"offline" jsonschema:"True when only what is cached can be used."`
+	Runtimes []runtimeInfo `json:"runtimes" jsonschema:"What runs programs here."`
+	Limits   limitsInfo    `json:"limits" jsonschema:"What one run may use."`
+}
+
+type runtimeInfo struct {
+	Languages   []string          `json:"languages" jsonschema:"What it runs."`
+	Versions    map[string]string `json:"versions" jsonschema:"The exact version of each component."`
+	Ready       bool              `json:"ready" jsonschema:"False while the first run still has to fetch the runtime."`
+	Permissions []string          `json:"permissions" jsonschema:"The Deno permission flags that programs have; an empty list means none."`
+}
+
+type limitsInfo struct {
+	TimeoutSeconds        float64 `json:"timeout_seconds" jsonschema:"A run's time when timeout_seconds is not given."`
+	MaxTimeoutSeconds     float64 `json:"max_timeout_seconds" jsonschema:"The most that timeout_seconds can be."`
+	InstallTimeoutSeconds float64 `json:"install_timeout_seconds" jsonschema:"Time for fetching and installing packages, beside the run's own."`
+	MemoryBytes           int64   `json:"memory_bytes" jsonschema:"Memory of a program, above what its runtime needs."`
+	OutputBytes           int64   `json:"output_bytes" jsonschema:"What is kept of each of stdout and stderr."`
+	ResultBytes           int64   `json:"result_bytes" jsonschema:"The largest value and error."`
+	CodeBytes             int64   `json:"code_bytes" jsonschema:"The largest program."`
+	StdinBytes            int64   `json:"stdin_bytes" jsonschema:"The largest standard input."`
+	FileBytes             int64   `json:"file_bytes" jsonschema:"What a program may keep in its own directory, where it has one."`
+	Running               int     `json:"running" jsonschema:"How many runs go on at once; more wait."`
+	Waiting               int     `json:"waiting" jsonschema:"How many may wait; more are refused as busy."`
+}
+
+func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if _, err := decodeArgs[runtimesArgs]("list_runtimes", req.Params.Arguments); err != nil {
+		return toolError(err), nil
+	}
+	l := s.limits
+	out := runtimesOutput{
+		Rillbox: s.version,
+		Offline: s.offline,
+		Limits: limitsInfo{
+			TimeoutSeconds:        l.Timeout.Seconds(),
+			MaxTimeoutSeconds:     l.MaxTimeout.Seconds(),
+			InstallTimeoutSeconds: l.InstallTimeout.Seconds(),
+			MemoryBytes:           l.Memory,
+			OutputBytes:           l.Output,
+			ResultBytes:           l.Result,
+			CodeBytes:             l.Code,
+			StdinBytes:            l.Stdin,
+			FileBytes:             l.FileBytes,
+			Running:               l.Running,
+			Waiting:               l.Waiting,
+		},
+		Runtimes: []runtimeInfo{},
+	}
+	for _, t := range s.supervisor.Toolchains() {
+		d := t.Describe()
+		info := runtimeInfo{Versions: d.Versions, Ready: d.Ready, Permissions: d.Permissions}
+		for _, language := range d.Languages {
+			info.Languages = append(info.Languages, string(language))
+		}
+		if info.Permissions == nil {
+			info.Permissions = []string{}
+		}
+		if info.Versions == nil {
+			info.Versions = map[string]string{}
+		}
+		out.Runtimes = append(out.Runtimes, info)
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: out,
+		Content:           []mcp.Content{&mcp.TextContent{Text: out.text()}},
+	}, nil
+}
+
+func (o runtimesOutput) text() string {
+	var b strings.Builder
+	for _, r := range o.Runtimes {
+		var versions []string
+		for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+			versions = append(versions, name+" "+r.Versions[name])
+		}
+		ready := "ready"
+		if !r.Ready {
+			ready = "not ready: the first run fetches it"
+			if o.Offline {
+				ready = "not ready: it is not in the cache, and this server is offline"
+			}
+		}
+		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s)\n", strings.Join(r.Languages, ", "),
+			strings.Join(versions, ", "), ready, permissionsText(r.Permissions))
+	}
+	l := o.Limits
+	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s kept of each stream; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
+		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), size(l.OutputBytes),
+		size(l.ResultBytes), size(l.CodeBytes), size(l.StdinBytes), l.Running, l.Waiting)
+	network := "online: packages are fetched as needed"
+	if o.Offline {
+		network = "offline: only cached packages can be used"
+	}
+	fmt.Fprintf(&b, "%s\nrillbox %s\n", network, o.Rillbox)
+	return b.String()
+}
+
+func permissionsText(flags []string) string {
+	if len(flags) == 0 {
+		return "none"
+	}
+	return strings.Join(flags, " ")
+}
+
+// describe returns the description of the engine of a language.
+func (s *Server) describe(language supervisor.Language) (supervisor.Description, bool) {
+	t, ok := s.supervisor.Toolchain(language)
+	if !ok {
+		return supervisor.Description{}, false
+	}
+	return t.Describe(), true
+}

@@ -1,0 +1,307 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+const (
+	// streamPause is the least time between two flushes of a run's news. The
+	// first goes out at once, so that news is never older than the pause.
+	streamPause = 50 * time.Millisecond
+	// streamHalf is how many bytes of the beginning, and of the end, of what a
+	// stream wrote since the last flush are sent; the middle is left out.
+	streamHalf = 2 << 10
+	// streamStages is how many stages can wait for a flush; the oldest go
+	// first.
+	streamStages = 8
+	// maxStage is the longest stage, in bytes.
+	maxStage = 300
+)
+
+// stream turns one run's events into notifications/progress, when the client
+// gave a token, and notifications/message, when it set a level:
+//
+//	started execution …               info
+//	fetching numpy 2.4 of 12.1 MB     info
+//	stdout: …                         debug
+//	stderr: …                         debug
+//
+// emit never waits for the client. What happens while a flush is under way, or
+// within streamPause of the last, waits in at most a few KiB.
+//
+// The prefix tells apart what the guest wrote from what we say, for clients
+// that look at the message only; _meta says it in machine-readable form.
+type stream struct {
+	session *mcp.ServerSession
+	token   any             // nil: no progress is wanted
+	id      string          // of the execution; empty when it is none
+	ctx     context.Context // of the call: when it ends nobody listens
+
+	mu      sync.Mutex
+	pending []*news       // in the order in which each first had something to say
+	partial [2][]byte     // of stdout and stderr: a character that is not whole yet
+	wake    chan struct{} // 1: something is pending
+	closing chan struct{}
+	done    chan struct{}
+
+	progress float64 // only the sender's
+}
+
+// news is what one flush says of one stream or one stage.
+type news struct {
+	kind       supervisor.EventKind
+	head, tail []byte
+	omitted    int64
+}
+
+func newStream(ctx context.Context, session *mcp.ServerSession, token any, id string) *stream {
+	s := &stream{
+		session: session,
+		token:   token,
+		id:      id,
+		ctx:     ctx,
+		wake:    make(chan struct{}, 1),
+		closing: make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	go s.send()
+	return s
+}
+
+// emit takes one event, from one goroutine at a time.
+func (s *stream) emit(e supervisor.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Kind {
+	case supervisor.Stage:
+		s.stage(stageText(e), e.Text)
+	case supervisor.Stdout, supervisor.Stderr:
+		s.output(e.Kind, e.Data)
+	}
+	s.wakeUp()
+}
+
+// close sends what is still waiting and returns when nothing more will be sent.
+func (s *stream) close() {
+	s.mu.Lock()
+	for _, kind := range []supervisor.EventKind{supervisor.Stdout, supervisor.Stderr} {
+		if partial := s.partialOf(kind); len(*partial) > 0 {
+			s.add(kind, *partial)
+			*partial = nil
+		}
+	}
+	s.mu.Unlock()
+	close(s.closing)
+	<-s.done
+}
+
+func (s *stream) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stage puts a stage in line. A newer figure of the same stage takes the older
+// one's place.
+func (s *stream) stage(text, name string) {
+	stages := 0
+	for _, n := range s.pending {
+		if n.kind == supervisor.Stage {
+			stages++
+			if string(n.tail) == name {
+				n.head = []byte(text)
+				return
+			}
+		}
+	}
+	if stages == streamStages {
+		for i, n := range s.pending {
+			if n.kind == supervisor.Stage {
+				s.pending = append(s.pending[:i], s.pending[i+1:]...)
+				break
+			}
+		}
+	}
+	// A stage's tail holds its name, to find it again.
+	s.pending = append(s.pending, &news{kind: supervisor.Stage, head: []byte(text), tail: []byte(name)})
+}
+
+func (s *stream) partialOf(kind supervisor.EventKind) *[]byte {
+	if kind == supervisor.Stderr {
+		return &s.partial[1]
+	}
+	return &s.partial[0]
+}
+
+// output adds what the guest wrote, up to its last whole character.
+func (s *stream) output(kind supervisor.EventKind, data []byte) {
+	partial := s.partialOf(kind)
+	if len(*partial) > 0 {
+		data = append(*partial, data...)
+		*partial = nil
+	}
+	if n := partialRune(data); n > 0 {
+		*partial = append([]byte(nil), data[len(data)-n:]...)
+		data = data[:len(data)-n]
+	}
+	s.add(kind, data)
+}
+
+func (s *stream) add(kind supervisor.EventKind, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	var n *news
+	for _, p := range s.pending {
+		if p.kind == kind {
+			n = p
+		}
+	}
+	if n == nil {
+		n = &news{kind: kind}
+		s.pending = append(s.pending, n)
+	}
+	if room := min(streamHalf-len(n.head), len(data)); room > 0 {
+		n.head = append(n.head, data[:room]...)
+		data = data[room:]
+	}
+	if excess := len(n.tail) + len(data) - streamHalf; excess > 0 {
+		n.omitted += int64(excess)
+		drop := min(excess, len(n.tail))
+		n.tail = append(n.tail[:0], n.tail[drop:]...)
+		data = data[excess-drop:]
+	}
+	n.tail = append(n.tail, data...)
+}
+
+// send is the goroutine that talks to the client.
+func (s *stream) send() {
+	defer close(s.done)
+	s.started()
+	for {
+		last := false
+		select {
+		case <-s.wake:
+		case <-s.closing:
+			last = true
+		}
+		s.mu.Lock()
+		pending := s.pending
+		s.pending = nil
+		s.mu.Unlock()
+		for _, n := range pending {
+			s.tell(n)
+		}
+		if last {
+			return
+		}
+		pause := time.NewTimer(streamPause)
+		select {
+		case <-pause.C:
+		case <-s.closing:
+			pause.Stop()
+		}
+	}
+}
+
+func (s *stream) started() {
+	if s.id == "" {
+		return
+	}
+	s.notify("started", "started execution "+s.id)
+	s.message("info", "started", "started execution "+s.id)
+}
+
+func (s *stream) tell(n *news) {
+	switch n.kind {
+	case supervisor.Stage:
+		s.notify("stage", string(n.head))
+		s.message("info", "stage", string(n.head))
+		return
+	}
+	name := "stdout"
+	if n.kind == supervisor.Stderr {
+		name = "stderr"
+	}
+	text := textOf(supervisor.Captured{Head: n.head, Tail: n.tail, Omitted: n.omitted}).text
+	s.notify(name, name+": "+text)
+	s.message("debug", name, text)
+}
+
+// notify sends a progress notification. An error means that the call or the
+// connection is at its end, which the call learns by itself.
+func (s *stream) notify(event, message string) {
+	if s.token == nil {
+		return
+	}
+	s.progress++
+	meta := mcp.Meta{metaEvent: event}
+	if s.id != "" {
+		meta[metaExecution] = s.id
+	}
+	_ = s.session.NotifyProgress(s.ctx, &mcp.ProgressNotificationParams{
+		Meta:          meta,
+		ProgressToken: s.token,
+		Progress:      s.progress,
+		Message:       message,
+	})
+}
+
+// Names in _meta of the progress notifications.
+const (
+	metaEvent     = "rillbox/event"        // started, stage, stdout or stderr
+	metaExecution = "rillbox/execution_id" // the run's id
+)
+
+// logData is the data of a log notification.
+type logData struct {
+	ExecutionID string `json:"execution_id,omitempty"`
+	Event       string `json:"event"`
+	Text        string `json:"text"`
+}
+
+// message sends a log notification; the SDK drops it when the client asked for
+// no level, or for a higher one.
+func (s *stream) message(level mcp.LoggingLevel, event, text string) {
+	//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
+	_ = s.session.Log(s.ctx, &mcp.LoggingMessageParams{
+		Level:  level,
+		Logger: "rillbox",
+		Data:   logData{s.id, event, text},
+	})
+}
+
+// ended tells a client that set a level how the run ended; it must be called
+// after close.
+func (s *stream) ended(status supervisor.Status, took time.Duration) {
+	level := mcp.LoggingLevel("info")
+	if status != supervisor.Completed {
+		level = "warning"
+	}
+	s.message(level, "ended", fmt.Sprintf("%s after %d ms", status, took.Milliseconds()))
+}
+
+// stageText writes a stage for people: "fetching numpy 2.4 of 12.1 MB".
+func stageText(e supervisor.Event) string {
+	text := strings.Join(strings.Fields(valid(e.Text)), " ")
+	if len(text) > maxStage {
+		text = valid(text[:maxStage]) + "…"
+	}
+	const mb = 1e6
+	switch {
+	case e.Total > 0:
+		text += fmt.Sprintf(" %.1f of %.1f MB", float64(e.Done)/mb, float64(e.Total)/mb)
+	case e.Done > 0:
+		text += fmt.Sprintf(" %.1f MB", float64(e.Done)/mb)
+	}
+	return text
+}

@@ -1,0 +1,163 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"rillbox/supervisor"
+)
+
+// streamText is one of the guest's streams as text: bytes that are not UTF-8
+// are each shown as U+FFFD, and counted.
+type streamText struct {
+	text     string
+	omitted  int64 // bytes left out
+	replaced int64 // bytes that were not UTF-8
+}
+
+func textOf(c supervisor.Captured) streamText {
+	if c.Omitted == 0 {
+		text, n := utf8Text(append(bytes.Clone(c.Head), c.Tail...))
+		return streamText{text: text, replaced: n}
+	}
+	// A character that the cut runs through belongs to what is left out.
+	head, tail := c.Head[:len(c.Head)-partialRune(c.Head)], c.Tail
+	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail = tail[1:]
+	}
+	omitted := c.Omitted + int64(len(c.Head)-len(head)+len(c.Tail)-len(tail))
+	headText, n := utf8Text(head)
+	tailText, m := utf8Text(tail)
+	return streamText{text: headText + leftOut(omitted) + tailText, omitted: omitted, replaced: n + m}
+}
+
+// leftOut stands where bytes of the guest's output are missing.
+func leftOut(n int64) string {
+	return fmt.Sprintf("\n… %d bytes left out …\n", n)
+}
+
+// utf8Text returns b as text, each byte that is not UTF-8 as one U+FFFD, and
+// how many of those there are.
+func utf8Text(b []byte) (string, int64) {
+	if utf8.Valid(b) {
+		return string(b), 0
+	}
+	var out strings.Builder
+	out.Grow(len(b) + len(b)/8)
+	var replaced int64
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			replaced++
+		}
+		out.WriteRune(r)
+		b = b[n:]
+	}
+	return out.String(), replaced
+}
+
+// partialRune is how many bytes at the end of b begin a character that is not
+// whole yet.
+func partialRune(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// mendSurrogates replaces each \uD800–\uDFFF escape that is not part of a pair
+// with \uFFFD, and says how many there were. Go decodes such JSON, yet clients
+// (Python's pydantic among them) refuse the whole message. raw must be valid
+// JSON; it is not changed.
+func mendSurrogates(raw []byte) ([]byte, int) {
+	mended, n := raw, 0
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		unit := escapedUnit(raw, i)
+		if unit < 0 { // some other escape: step over what it escapes
+			i++
+			continue
+		}
+		if unit >= 0xD800 && unit <= 0xDBFF {
+			if low := escapedUnit(raw, i+6); low >= 0xDC00 && low <= 0xDFFF {
+				i += 11
+				continue
+			}
+		}
+		if unit >= 0xD800 && unit <= 0xDFFF {
+			if n == 0 {
+				mended = bytes.Clone(raw)
+			}
+			n++
+			copy(mended[i:], `\ufffd`)
+		}
+		i += 5
+	}
+	return mended, n
+}
+
+// escapedUnit returns the UTF-16 unit of a \uXXXX escape at i, or -1.
+func escapedUnit(raw []byte, i int) int {
+	if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// depth is how deep arrays and objects nest in valid JSON.
+func depth(raw []byte) int {
+	deepest, now, inString := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			now++
+			deepest = max(deepest, now)
+		case c == ']' || c == '}':
+			now--
+		}
+	}
+	return deepest
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return short(float64(n)/(1<<10)) + " KiB"
+	case n < 1<<30:
+		return short(float64(n)/(1<<20)) + " MiB"
+	default:
+		return short(float64(n)/(1<<30)) + " GiB"
+	}
+}
+
+func short(f float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0")
+}
+
+// seconds writes a duration for people: "30 s".
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+// addTools registers the tools. Their arguments are decoded and checked here
+// and not by the SDK, whose errors speak of schemas rather than of what to do.
+func (s *Server) addTools() {
+	yes, no := true, false
+
+	run := schemaFor[runArgs]()
+	s.describeLanguage(run)
+	timeout := run.Properties["timeout_seconds"]
+	timeout.Minimum = number(minTimeout.Seconds())
+	timeout.Maximum = number(s.limits.MaxTimeout.Seconds())
+	timeout.Default = jsonNumber(s.limits.Timeout.Seconds())
+	for _, list := range []string{"packages", "args", "permissions"} {
+		run.Properties[list].MaxItems = count(maxItems)
+	}
+	ran := schemaFor[runOutput]()
+	ran.Properties["status"].Enum = []any{
+		string(supervisor.Completed), string(supervisor.Failed), string(supervisor.TimedOut),
+		string(supervisor.OutOfMemory), string(supervisor.Cancelled), string(supervisor.Crashed),
+	}
+	s.mcp.AddTool(&mcp.Tool{
+		Name:        "run_code",
+		Title:       "Run code",
+		Description: s.runDescription(),
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint: false,
+			// The sandbox's directory goes with the run, and the operator's
+			// grants may reach further; with none there is nothing to destroy.
+			DestructiveHint: s.granted(),
+			IdempotentHint:  false,
+			OpenWorldHint:   &yes, // packages, and whatever the grants reach
+		},
+		InputSchema:  run,
+		OutputSchema: ran,
+	}, s.runCode)
+
+	install := schemaFor[installArgs]()
+	s.describeLanguage(install)
+	install.Properties["packages"].MinItems = count(1)
+	install.Properties["packages"].MaxItems = count(maxItems)
+	s.mcp.AddTool(&mcp.Tool{
+		Name:        "install_packages",
+		Title:       "Install packages",
+		Description: s.installDescription(),
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    false, // the cache grows
+			DestructiveHint: &no,
+			IdempotentHint:  true,
+			OpenWorldHint:   &yes,
+		},
+		InputSchema:  install,
+		OutputSchema: schemaFor[installOutput](),
+	}, s.installPackages)
+
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "list_runtimes",
+		Title: "List runtimes",
+		Description: "Lists the languages that run_code has, with the exact version of each component (Deno, V8, TypeScript, Python, Pyodide), " +
+			"whether each is ready to run, and the limits and permissions in force. " +
+			"Call it when a version or a limit matters; a normal run does not need it. It changes nothing, fetches nothing and answers at once.",
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    true,
+			DestructiveHint: &no,
+			IdempotentHint:  true,
+			OpenWorldHint:   &no,
+		},
+		InputSchema:  schemaFor[runtimesArgs](),
+		OutputSchema: schemaFor[runtimesOutput](),
+	}, s.listRuntimes)
+
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "cancel_execution",
+		Title: "Cancel an execution",
+		Description: "Ends a run_code call that is still running: its process is killed, and that call answers with the status cancelled and the output so far. " +
+			"Only your own executions can be cancelled, and one that has ended is an error. " +
+			"A run ends by itself at its timeout, so this is for stopping one early.",
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    false,
+			DestructiveHint: &yes, // what the program was doing is lost
+			IdempotentHint:  true,
+			OpenWorldHint:   &no,
+		},
+		InputSchema:  schemaFor[cancelArgs](),
+		OutputSchema: schemaFor[cancelOutput](),
+	}, s.cancelExecution)
+}
+
+// schemaFor is T's schema. Lists are lists, never null, and a value of the
+// guest's is anything; the package would infer a nullable list, and one of
+// bytes.
+func schemaFor[T any]() *jsonschema.Schema {
+	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[[]string]():        {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
+		reflect.TypeFor[json.RawMessage](): {},
+	}})
+	if err != nil { // T is one of this package's own types
+		panic(fmt.Sprintf("schema of %T: %v", *new(T), err))
+	}
+	plain(schema)
+	return schema
+}
+
+// plain takes "or null" away wherever it was inferred (from pointers, and from
+// slices of structs): what is absent is left out.
+func plain(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	plain(s.Items)
+	for _, property := range s.Properties {
+		plain(property)
+	}
+}
+
+func (s *Server) describeLanguage(schema *jsonschema.Schema) {
+	language := schema.Properties["language"]
+	for _, name := range s.languageNames() {
+		language.Enum = append(language.Enum, name)
+	}
+}
+
+// granted says whether the operator granted any permission.
+func (s *Server) granted() *bool {
+	granted := false
+	for _, t := range s.supervisor.Toolchains() {
+		for _, flag := range t.Describe().Permissions {
+			granted = granted || !strings.HasPrefix(flag, "--deny-")
+		}
+	}
+	return &granted
+}
+
+func number(f float64) *float64 { return &f }
+func count(n int) *int          { return &n }
+
+func jsonNumber(f float64) json.RawMessage { return json.RawMessage(fmt.Sprint(f)) }
