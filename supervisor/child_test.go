@@ -6,11 +6,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +88,28 @@ func playChild(role string, args []string) int {
 		}
 	case "read":
 		if _, err := os.ReadFile(args[0]); err != nil {
+			fmt.Print(err)
+			return 1
+		}
+	case "fork":
+		if err := exec.Command("/bin/true").Run(); err != nil {
+			fmt.Print(err)
+			return 1
+		}
+	case "namespace":
+		runtime.LockOSThread()
+		if err := syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWUTS); err != nil && !errors.Is(err, syscall.EINVAL) {
+			fmt.Print(err)
+			return 1
+		}
+	case "packet socket":
+		if _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW, 0); err != nil {
+			fmt.Print(err)
+			return 1
+		}
+	case "kill":
+		pid, _ := strconv.Atoi(args[0])
+		if err := syscall.Kill(pid, 0); err != nil {
 			fmt.Print(err)
 			return 1
 		}
@@ -308,6 +332,14 @@ func TestWallHoldsAroundAChild(t *testing.T) {
 		{"read granted", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"read", secret}, true},
 		{"write to what is read-only", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"write", secret}, false},
 		{"write granted", &launcher.Wall{ReadOnly: []string{self}, ReadWrite: []string{secret}}, []string{"write", secret}, true},
+		{"a process, without a wall", nil, []string{"fork"}, true},
+		{"a process", &launcher.Wall{ReadOnly: []string{self, "/bin"}}, []string{"fork"}, false},
+		{"a process, granted", &launcher.Wall{ReadOnly: []string{self, "/bin"}, Processes: true}, []string{"fork"}, true},
+		{"a namespace of its own", &launcher.Wall{ReadOnly: []string{self}}, []string{"namespace"}, false},
+		{"a packet socket, without a wall", nil, []string{"packet socket"}, os.Getuid() == 0},
+		{"a packet socket", &launcher.Wall{ReadOnly: []string{self}}, []string{"packet socket"}, false},
+		{"a signal to the server, without a wall", nil, []string{"kill", strconv.Itoa(os.Getpid())}, true},
+		{"a signal to the server", &launcher.Wall{ReadOnly: []string{self}}, []string{"kill", strconv.Itoa(os.Getpid())}, false},
 		{"another process's memory map", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", fmt.Sprintf("/proc/%d/maps", os.Getpid())}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -315,7 +347,7 @@ func TestWallHoldsAroundAChild(t *testing.T) {
 			if ok := p.Code == 0; ok != test.ok {
 				t.Errorf("ended with %v %d: %s%s", p.Status, p.Code, p.stdout, p.Stderr.String())
 			}
-			if !test.ok && !strings.Contains(p.stdout, "permission denied") {
+			if !test.ok && !strings.Contains(p.stdout, "permission denied") && !strings.Contains(p.stdout, "operation not permitted") {
 				t.Errorf("refused for another reason: %q", p.stdout)
 			}
 		})

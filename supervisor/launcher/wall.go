@@ -12,6 +12,8 @@ type Wall struct {
 	Connect []uint16 `json:"connect,omitempty"`
 	// AnyNetwork lets the child connect to and listen on any port.
 	AnyNetwork bool `json:"any_network,omitempty"`
+	// Processes lets the child start processes; without it, only threads.
+	Processes bool `json:"processes,omitempty"`
 }
 
 // Support says what second wall this machine offers.

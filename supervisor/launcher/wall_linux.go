@@ -46,7 +46,7 @@ func (w *Wall) raise() error {
 	if err := config.RestrictScoped(); err != nil {
 		return fmt.Errorf("restrict signals and abstract sockets: %w", err)
 	}
-	return nil
+	return refuseSystemCalls(w.Processes)
 }
 
 // split tells files from directories, which Landlock has different rights for;
