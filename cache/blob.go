@@ -1,0 +1,302 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// index is what a file below index/ says.
+type index struct {
+	Key    string `json:"key"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+}
+
+// GetOrPut returns the path of the blob (kind, key), made by maker when the
+// cache does not hold it; hit says that it did. Among all goroutines and
+// processes that ask at once, one makes it and the others wait. What maker
+// wrote is dropped when it fails.
+//
+// The file is read-only, and stays for as long as this Cache is open.
+func (c *Cache) GetOrPut(ctx context.Context, kind, key string, maker func(ctx context.Context, w io.Writer) error) (path string, hit bool, err error) {
+	path, err = c.Get(kind, key)
+	if !errors.Is(err, ErrMiss) {
+		return path, err == nil, err
+	}
+	unlock, err := c.Lock(ctx, "blob/"+kind+"/"+key)
+	if err != nil {
+		return "", false, err
+	}
+	defer unlock()
+	path, err = c.Get(kind, key)
+	if !errors.Is(err, ErrMiss) {
+		return path, err == nil, err
+	}
+	path, err = c.put(kind, key, func(w io.Writer) error { return maker(ctx, w) })
+	return path, false, err
+}
+
+// Put stores what r gives as the blob (kind, key), replacing an earlier one.
+func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path string, err error) {
+	return c.put(kind, key, func(w io.Writer) error {
+		_, err := io.Copy(w, readerFunc(func(p []byte) (int, error) {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			return r.Read(p)
+		}))
+		return err
+	})
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
+func (c *Cache) Get(kind, key string) (path string, err error) {
+	if err := checkKind(kind); err != nil {
+		return "", err
+	}
+	indexPath := c.indexPath(kind, key)
+	path, err = c.lookup(kind, key)
+	if err == nil {
+		return path, nil
+	}
+	var corrupt corruptError
+	if errors.As(err, &corrupt) {
+		c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
+		err = c.dropCorrupt(indexPath, func() error { _, err := c.checkBlob(indexPath); return err })
+		if err == nil {
+			err = fs.ErrNotExist
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)
+	}
+	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
+}
+
+// Remove forgets the blob (kind, key). Removing what is not there is no error.
+func (c *Cache) Remove(kind, key string) error {
+	if err := checkKind(kind); err != nil {
+		return err
+	}
+	unlock, err := c.lockStore(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(c.indexPath(kind, key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove %s %q from the cache: %w", kind, key, err)
+	}
+	return nil // Trim removes the blob when nothing else names it
+}
+
+// lookup finds a blob and verifies it if this process has not done so yet.
+func (c *Cache) lookup(kind, key string) (string, error) {
+	indexPath := c.indexPath(kind, key)
+	path, ix, err := c.claimBlob(indexPath, key)
+	if err != nil {
+		return "", err
+	}
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", corruptError{"its blob is gone"}
+	}
+	if err != nil {
+		return "", err
+	}
+	if !c.isVerified(path, st) {
+		if err := matches(path, ix); err != nil {
+			return "", err
+		}
+		c.setVerified(path, st)
+	}
+	return path, nil
+}
+
+// claimBlob reads an index file and notes that we use what it names, so that
+// it is not trimmed.
+func (c *Cache) claimBlob(indexPath, key string) (path string, ix index, err error) {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return "", ix, err
+	}
+	defer unlock()
+	st, err := readJSON(indexPath, &ix)
+	if err != nil {
+		return "", ix, err
+	}
+	if ix.Key != key || !isDigest(ix.SHA256) {
+		return "", ix, corruptError{"its index file belongs to another key"}
+	}
+	if err := c.live.use(c.entryName(indexPath)); err != nil {
+		return "", ix, err
+	}
+	c.touch(indexPath, st)
+	return c.blobPath(ix.SHA256), ix, nil
+}
+
+// checkBlob verifies the blob that an index file names.
+func (c *Cache) checkBlob(indexPath string) (index, error) {
+	var ix index
+	if _, err := readJSON(indexPath, &ix); err != nil {
+		return ix, err
+	}
+	if id(ix.Key) != filepath.Base(indexPath) || !isDigest(ix.SHA256) {
+		return ix, corruptError{"its index file belongs to another key"}
+	}
+	err := matches(c.blobPath(ix.SHA256), ix)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = corruptError{"its blob is gone"}
+	}
+	return ix, err
+}
+
+func matches(path string, ix index) error {
+	digest, size, err := hashFile(path)
+	if err != nil {
+		return err
+	}
+	if digest != ix.SHA256 || size != ix.Size {
+		return corruptError{fmt.Sprintf("it is %d bytes with sha256 %s, and was written as %d bytes with sha256 %s", size, digest, ix.Size, ix.SHA256)}
+	}
+	return nil
+}
+
+// dropCorrupt removes an entry if check still finds it corrupt: another process
+// may have replaced it by a good one meanwhile.
+func (c *Cache) dropCorrupt(path string, check func() error) error {
+	unlock, err := c.lockStore(true)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var corrupt corruptError
+	if err := check(); !errors.As(err, &corrupt) {
+		return nil
+	}
+	return c.discard(path)
+}
+
+// discard moves an entry out of sight, at once also when it is a large tree.
+// The store's lock must be held alone.
+func (c *Cache) discard(path string) error {
+	c.forget(path)
+	trash, err := c.tempDir("trash-")
+	if err != nil {
+		return err
+	}
+	err = os.Rename(path, filepath.Join(trash, "entry"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, removeAll(trash))
+}
+
+// put writes a blob and its index file.
+func (c *Cache) put(kind, key string, write func(w io.Writer) error) (path string, err error) {
+	if err := checkKind(kind); err != nil {
+		return "", err
+	}
+	tmp, err := c.tempDir("blob-")
+	if err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	defer removeAll(tmp)
+	ix, err := writeBlob(filepath.Join(tmp, "blob"), write)
+	if err != nil {
+		return "", err // the maker's own words
+	}
+	ix.Key = key
+	if err := writeJSON(filepath.Join(tmp, "index"), ix); err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	if path, err = c.commitBlob(tmp, kind, ix); err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	c.trimSometimes()
+	return path, nil
+}
+
+// writeBlob runs write into a new file, and reads it again to see that the
+// file system kept it.
+func writeBlob(path string, write func(w io.Writer) error) (index, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return index{}, err
+	}
+	h := sha256.New()
+	err = write(io.MultiWriter(f, h))
+	if err == nil {
+		err = seal(f, 0o400)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return index{}, err
+	}
+	digest, size, err := hashFile(path)
+	if err != nil {
+		return index{}, err
+	}
+	if written := h.Sum(nil); digest != hex.EncodeToString(written) {
+		return index{}, fmt.Errorf("%s does not hold what was written to it", path)
+	}
+	return index{SHA256: digest, Size: size}, nil
+}
+
+// commitBlob puts the blob in place before the index file that names it. An
+// earlier file of the same digest is replaced, as it might be corrupt.
+func (c *Cache) commitBlob(tmp, kind string, ix index) (string, error) {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	path, indexPath := c.blobPath(ix.SHA256), c.indexPath(kind, ix.Key)
+	if err := c.live.use(c.entryName(indexPath)); err != nil {
+		return "", err
+	}
+	if err := rename(filepath.Join(tmp, "blob"), path); err != nil {
+		return "", err
+	}
+	if err := rename(filepath.Join(tmp, "index"), indexPath); err != nil {
+		return "", err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	c.setVerified(path, st)
+	return path, nil
+}
+
+func (c *Cache) indexPath(kind, key string) string {
+	return filepath.Join(c.dir, "index", kind, id(key))
+}
+
+func (c *Cache) blobPath(digest string) string {
+	return filepath.Join(c.dir, "blobs", "sha256", digest[:2], digest)
+}
+
+// entryName is how live files name an entry.
+func (c *Cache) entryName(path string) string {
+	rel, err := filepath.Rel(c.dir, path)
+	if err != nil {
+		return path
+	}
+	return rel
+}
+
+func isDigest(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && bytes.Equal([]byte(hex.EncodeToString(b)), []byte(s))
+}

@@ -1,0 +1,212 @@
+// Package cache is the one directory where Rillbox keeps what it fetched and
+// made: runtimes, packages, snapshots, install plans. Bytes flow in from the
+// network or from a maker, are hashed, and come out as paths of read-only
+// files.
+//
+// It promises:
+//
+//   - Nothing is served that was not verified: an entry is hashed when it is
+//     written and again when a process first reads it. A corrupt entry is
+//     removed, logged, and counts as a miss.
+//   - A kill at any instant leaves nothing half-written in sight: everything is
+//     written in a temporary place, synced, and renamed.
+//   - Several processes share it. What several want at once is made once.
+//     A dead process's locks are released by the operating system, and its
+//     temporary files are removed by the next Open.
+//   - Offline, the network is never asked.
+//
+// Below the directory:
+//
+//	blobs/sha256/ab/abcd…      a blob, named by its digest
+//	index/<kind>/<id>          (kind, key) → digest, as JSON; its modification
+//	                           time is the entry's last use
+//	trees/<kind>/<id>/         manifest.json (digests, last use) and files/
+//	deno/                      Deno's own cache of npm:, jsr: and URL modules
+//	locks/                     locks by name
+//	live/                      one locked file a process, listing what it uses
+//	tmp/                       one directory a process
+//
+// RATIONALE.md beside this file says why it is so.
+package cache
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// ErrMiss says that the cache does not hold what was asked for.
+var ErrMiss = errors.New("not in the cache")
+
+// DirEnv names the environment variable that moves the cache.
+const DirEnv = "RILLBOX_CACHE_DIR"
+
+// Options are the choices that a Cache has; the zero value is usable.
+type Options struct {
+	// MaxBytes is the size to which the cache is trimmed, by last use, when it
+	// is opened and now and then while it grows. Zero means no limit.
+	MaxBytes int64
+	// Offline forbids to ask the network for anything.
+	Offline bool
+	// Log gets what goes wrong and was mended; nil discards it.
+	Log *slog.Logger
+}
+
+// Cache is an open cache. It is safe for concurrent use, and for use by
+// several processes at once.
+type Cache struct {
+	dir      string
+	maxBytes int64
+	offline  bool
+	log      *slog.Logger
+	now      func() time.Time // for tests
+
+	live *live // the process's mark, and its temporary directory
+
+	mu       sync.Mutex
+	verified map[string]stamp // by path: what was hashed by this process
+
+	trimMu     sync.Mutex
+	lastTrim   time.Time
+	background sync.WaitGroup
+	stop       context.CancelFunc
+	stopped    context.Context
+}
+
+// stamp tells a file that was verified from one that changed since.
+type stamp struct {
+	size    int64
+	modTime time.Time
+}
+
+// DefaultDir is $RILLBOX_CACHE_DIR, else "rillbox" in the user's cache directory.
+func DefaultDir() (string, error) {
+	if dir := os.Getenv(DirEnv); dir != "" {
+		return filepath.Abs(dir)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the cache (%w): set %s to a directory", err, DirEnv)
+	}
+	return filepath.Join(base, "rillbox"), nil
+}
+
+// Open opens the cache in dir, making the directory when there is none, and
+// removes what dead processes left unfinished.
+func Open(dir string, o Options) (*Cache, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the cache: %w", err)
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	c := &Cache{
+		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, log: log,
+		now: time.Now, verified: map[string]stamp{},
+	}
+	c.stopped, c.stop = context.WithCancel(context.Background())
+	if err := c.makeDirs(); err != nil {
+		return nil, fmt.Errorf("open the cache in %s: %w (set %s to use another directory)", dir, err, DirEnv)
+	}
+	if err := c.sweepDead(); err != nil {
+		log.Warn("cannot remove what a dead process left in the cache", "dir", dir, "err", err)
+	}
+	if c.live, err = newLive(c); err != nil {
+		return nil, fmt.Errorf("open the cache in %s: %w", dir, err)
+	}
+	c.trimSometimes()
+	return c, nil
+}
+
+// Close ends the process's claim on what it used, which may be trimmed from
+// then on. A process that ends without it does the same.
+func (c *Cache) Close() error {
+	c.stop()
+	c.background.Wait()
+	return c.live.close()
+}
+
+// Dir is the cache's directory, absolute.
+func (c *Cache) Dir() string { return c.dir }
+
+// Offline says that the network must not be asked.
+func (c *Cache) Offline() bool { return c.offline }
+
+// DenoDir is where Deno keeps npm:, jsr: and URL modules (its DENO_DIR).
+func (c *Cache) DenoDir() string { return filepath.Join(c.dir, "deno") }
+
+func (c *Cache) makeDirs() error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	st, err := os.Stat(c.dir)
+	if err != nil {
+		return err
+	}
+	if st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("others may write to it (mode %v), so its content can't be trusted: chmod go-w %s", st.Mode().Perm(), c.dir)
+	}
+	for _, sub := range []string{"blobs/sha256", "index", "trees", "deno", "locks", "live", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var kindPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// checkKind refuses a kind that could not be a directory's name.
+func checkKind(kind string) error {
+	if !kindPattern.MatchString(kind) {
+		return fmt.Errorf("cache: bad kind %q: want lower-case letters, digits, '.', '_' and '-'", kind)
+	}
+	return nil
+}
+
+// id is the file name of a key.
+func id(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// touch records a use in the modification time of path, at most hourly so that
+// reading stays cheap.
+func (c *Cache) touch(path string, st fs.FileInfo) {
+	now := c.now()
+	if now.Sub(st.ModTime()) > time.Hour {
+		if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log.Debug("cannot record the use of a cache entry", "path", path, "err", err)
+		}
+	}
+}
+
+// isVerified says whether this process hashed path as it is now.
+func (c *Cache) isVerified(path string, st fs.FileInfo) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verified[path] == stamp{st.Size(), st.ModTime()}
+}
+
+func (c *Cache) setVerified(path string, st fs.FileInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verified[path] = stamp{st.Size(), st.ModTime()}
+}
+
+func (c *Cache) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.verified, path)
+}

@@ -1,0 +1,118 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// hashFile returns the sha256 of a regular file, in hex, and its size.
+func hashFile(path string) (digest string, size int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// seal makes a finished file read-only and durable.
+func seal(f *os.File, mode fs.FileMode) error {
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// sealPath is seal for a file that somebody else wrote and closed.
+func sealPath(path string, mode fs.FileMode) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(seal(f, mode), f.Close())
+}
+
+// syncDir makes renames into dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// rename moves a finished file or directory into place, durably.
+func rename(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// writeJSON writes v into a new read-only file.
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, seal(f, 0o400), f.Close())
+}
+
+// readJSON reads what writeJSON wrote; anything else is a corruptError.
+func readJSON(path string, v any) (fs.FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 16<<20))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, corruptError{fmt.Sprintf("%s: %v", filepath.Base(path), err)}
+	}
+	return st, nil
+}
+
+// corruptError says that what is stored is not what was written.
+type corruptError struct{ what string }
+
+func (e corruptError) Error() string { return e.what }
+
+// removeAll removes a tree of which directories may have lost their write
+// permission (archives can carry such modes).
+func removeAll(path string) error {
+	err := os.RemoveAll(path)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}

@@ -1,0 +1,93 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Info says what the cache holds.
+type Info struct {
+	Dir   string
+	Bytes int64               // of all entries; a blob of two names counts once
+	Kinds map[string]KindInfo // by kind
+}
+
+// KindInfo counts the entries of one kind.
+type KindInfo struct {
+	Count int
+	Bytes int64
+}
+
+// Info says what the cache holds, without verifying it.
+func (c *Cache) Info() (Info, error) {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unlock()
+	entries, _, err := c.entries()
+	if err != nil {
+		return Info{}, fmt.Errorf("look through the cache in %s: %w", c.dir, err)
+	}
+	info := Info{Dir: c.dir, Kinds: map[string]KindInfo{}}
+	counted := map[string]bool{}
+	for _, e := range entries {
+		k := info.Kinds[e.kind]
+		k.Count++
+		k.Bytes += e.size
+		info.Kinds[e.kind] = k
+		if e.blob == "" || !counted[e.blob] {
+			info.Bytes += e.size
+		}
+		counted[e.blob] = true
+	}
+	return info, nil
+}
+
+// Report is what Verify found.
+type Report struct {
+	Checked int      // entries
+	Corrupt []string // "kind key: why", removed
+}
+
+// Verify hashes every entry anew, and removes those that are corrupt. Deno
+// checks its own modules against lock files when it loads them.
+func (c *Cache) Verify(ctx context.Context) (Report, error) {
+	var r Report
+	check := func(path string, check func() (name string, err error)) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name, err := check()
+		if errors.Is(err, fs.ErrNotExist) { // trimmed meanwhile
+			return nil
+		}
+		r.Checked++
+		var corrupt corruptError
+		if !errors.As(err, &corrupt) {
+			return err
+		}
+		r.Corrupt = append(r.Corrupt, name+": "+corrupt.what)
+		return c.dropCorrupt(path, func() error { _, err := check(); return err })
+	}
+	err := c.eachIndex(func(kind, path string) error {
+		return check(path, func() (string, error) {
+			ix, err := c.checkBlob(path)
+			return fmt.Sprintf("%s %q", kind, ix.Key), err
+		})
+	})
+	if err == nil {
+		err = c.eachTree(func(kind, path string) error {
+			return check(path, func() (string, error) {
+				m, err := c.checkTree(path)
+				return fmt.Sprintf("%s %q", kind, m.Key), err
+			})
+		})
+	}
+	if err != nil {
+		return r, fmt.Errorf("verify the cache in %s: %w", c.dir, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,146 @@
+package cache
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gofrs/flock"
+)
+
+// live is a process's mark in the cache: a file that is locked for as long as
+// the process lives and lists the entries that it uses, and a temporary
+// directory of the same name. Whoever gets the lock of another's file knows
+// that its process is dead.
+type live struct {
+	lock *flock.Flock
+	tmp  string
+
+	mu   sync.Mutex
+	file *os.File
+	used map[string]bool
+}
+
+func newLive(c *Cache) (*live, error) {
+	var name, path string
+	var l *flock.Flock
+	for l == nil { // another process may look at a new file before it is locked
+		name = rand.Text()
+		path = filepath.Join(c.dir, "live", name)
+		var err error
+		if l, err = tryLock(path); err != nil {
+			return nil, err
+		}
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	tmp := filepath.Join(c.dir, "tmp", name)
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return nil, errors.Join(err, file.Close(), l.Close())
+	}
+	return &live{lock: l, tmp: tmp, file: file, used: map[string]bool{}}, nil
+}
+
+// use notes that the process uses an entry; it must come before the entry is
+// looked at, under the store's lock.
+func (l *live) use(entry string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.used[entry] {
+		return nil
+	}
+	if _, err := l.file.WriteString(entry + "\n"); err != nil {
+		return fmt.Errorf("note the use of a cache entry: %w", err)
+	}
+	l.used[entry] = true
+	return nil
+}
+
+func (l *live) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := removeAll(l.tmp)
+	return errors.Join(err, os.Remove(l.lock.Path()), l.file.Close(), l.lock.Close())
+}
+
+// sweepDead removes the marks and temporary directories of processes that no
+// longer live.
+func (c *Cache) sweepDead() error {
+	names := map[string]bool{}
+	for _, sub := range []string{"live", "tmp"} {
+		entries, err := os.ReadDir(filepath.Join(c.dir, sub))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			names[e.Name()] = true
+		}
+	}
+	var errs []error
+	for name := range names {
+		path := filepath.Join(c.dir, "live", name)
+		l, err := tryLock(path)
+		if err != nil || l == nil {
+			errs = append(errs, err) // it lives, or can't be told
+			continue
+		}
+		errs = append(errs, removeAll(filepath.Join(c.dir, "tmp", name)), os.Remove(path), l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// inUse lists the entries that living processes use, this one included. The
+// store's lock must be held alone.
+func (c *Cache) inUse() (map[string]bool, error) {
+	files, err := os.ReadDir(filepath.Join(c.dir, "live"))
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, f := range files {
+		path := filepath.Join(c.dir, "live", f.Name())
+		if path != c.live.lock.Path() {
+			l, err := tryLock(path)
+			if err != nil {
+				return nil, err
+			}
+			if l != nil { // dead: the next Open removes it
+				_ = l.Close()
+				continue
+			}
+		}
+		if err := readLines(path, used); err != nil {
+			return nil, err
+		}
+	}
+	return used, nil
+}
+
+func readLines(path string, into map[string]bool) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		into[s.Text()] = true
+	}
+	return s.Err()
+}
+
+// tempDir makes a directory for work in progress; Rename from it into the
+// cache is atomic, as both are on one file system.
+func (c *Cache) tempDir(pattern string) (string, error) {
+	return os.MkdirTemp(c.live.tmp, pattern)
+}

@@ -1,0 +1,104 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockPoll is how often a held lock is tried again: flock(2) can't be waited
+// for and be cancelled at once.
+const lockPoll = 20 * time.Millisecond
+
+// Lock waits for the lock of that name, which excludes other goroutines and
+// other processes alike, and is not reentrant. It fails only with ctx's error
+// or when the file system refuses. The operating system releases a dead
+// process's lock.
+func (c *Cache) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	path := filepath.Join(c.dir, "locks", id(name)+".lock")
+	for {
+		l := newFlock(path)
+		ok, err := l.TryLockContext(ctx, lockPoll)
+		if err != nil || !ok {
+			_ = l.Close()
+			return nil, fmt.Errorf("wait for the cache's lock %q: %w", name, err)
+		}
+		if stillThere(l) {
+			return func() { _ = l.Close() }, nil
+		}
+		_ = l.Close() // Trim removed the file before we locked it
+	}
+}
+
+// tryLock locks path if nobody holds it, else returns nil.
+func tryLock(path string) (*flock.Flock, error) {
+	for {
+		l := newFlock(path)
+		ok, err := l.TryLock()
+		if err != nil || !ok {
+			_ = l.Close()
+			return nil, err
+		}
+		if stillThere(l) {
+			return l, nil
+		}
+		_ = l.Close()
+	}
+}
+
+// lockStore guards the moments in which entries appear or go. Lookups and
+// commits share it; Trim, Clear and the removal of a corrupt entry have it
+// alone. It is held for as short as possible and never while making something.
+func (c *Cache) lockStore(alone bool) (unlock func(), err error) {
+	l := newFlock(filepath.Join(c.dir, "store.lock"))
+	if alone {
+		err = l.Lock()
+	} else {
+		err = l.RLock()
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("lock the cache: %w", err)
+	}
+	return func() { _ = l.Close() }, nil
+}
+
+func newFlock(path string) *flock.Flock {
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+}
+
+// stillThere says whether the locked file is the one that its path names. A
+// lock file may be removed only by who holds it.
+func stillThere(l *flock.Flock) bool {
+	mine, err := l.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(l.Path())
+	return err == nil && os.SameFile(mine, named)
+}
+
+// sweepLocks removes lock files that nobody holds.
+func (c *Cache) sweepLocks() {
+	entries, err := os.ReadDir(filepath.Join(c.dir, "locks"))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(c.dir, "locks", e.Name())
+		l, err := tryLock(path)
+		if err != nil || l == nil {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log.Debug("cannot remove a lock file", "path", path, "err", err)
+		}
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,292 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// manifest lists the files of a tree.
+type manifest struct {
+	Key   string         `json:"key"`
+	Files []manifestFile `json:"files"` // sorted by path
+}
+
+type manifestFile struct {
+	Path       string `json:"path"` // slash-separated, below files/
+	SHA256     string `json:"sha256"`
+	Size       int64  `json:"size"`
+	Executable bool   `json:"executable,omitempty"`
+}
+
+// Tree returns the directory (kind, key), filled by maker when the cache does
+// not hold it; hit says that it did. maker gets an empty directory and may
+// leave regular files and directories in it. Among all goroutines and processes
+// that ask at once, one makes it and the others wait.
+//
+// The files are read-only, and stay for as long as this Cache is open.
+func (c *Cache) Tree(ctx context.Context, kind, key string, maker func(ctx context.Context, dir string) error) (dir string, hit bool, err error) {
+	dir, err = c.GetTree(kind, key)
+	if !errors.Is(err, ErrMiss) {
+		return dir, err == nil, err
+	}
+	unlock, err := c.Lock(ctx, "tree/"+kind+"/"+key)
+	if err != nil {
+		return "", false, err
+	}
+	defer unlock()
+	dir, err = c.GetTree(kind, key)
+	if !errors.Is(err, ErrMiss) {
+		return dir, err == nil, err
+	}
+	dir, err = c.makeTree(ctx, kind, key, maker)
+	return dir, false, err
+}
+
+// GetTree returns the directory (kind, key), or an error that wraps ErrMiss.
+func (c *Cache) GetTree(kind, key string) (dir string, err error) {
+	if err := checkKind(kind); err != nil {
+		return "", err
+	}
+	tree := c.treePath(kind, key)
+	err = c.lookupTree(tree, key)
+	if err == nil {
+		return filepath.Join(tree, "files"), nil
+	}
+	var corrupt corruptError
+	if errors.As(err, &corrupt) {
+		c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
+		err = c.dropCorrupt(tree, func() error { _, err := c.checkTree(tree); return err })
+		if err == nil {
+			err = fs.ErrNotExist
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)
+	}
+	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
+}
+
+// lookupTree finds a tree and verifies it if this process has not done so yet.
+func (c *Cache) lookupTree(tree, key string) error {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return err
+	}
+	err = c.claimTree(tree, key)
+	unlock()
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(filepath.Join(tree, "files"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return corruptError{"its files are gone"}
+	}
+	if err != nil || c.isVerified(tree, st) {
+		return err
+	}
+	if _, err := c.checkTree(tree); err != nil {
+		return err
+	}
+	c.setVerified(tree, st)
+	return nil
+}
+
+// claimTree notes that we use a tree, so that it is not trimmed.
+func (c *Cache) claimTree(tree, key string) error {
+	if _, err := os.Stat(tree); err != nil {
+		return err
+	}
+	var m manifest
+	path := filepath.Join(tree, "manifest.json")
+	st, err := readJSON(path, &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return corruptError{"its manifest is gone"}
+	}
+	if err != nil {
+		return err
+	}
+	if m.Key != key {
+		return corruptError{"its manifest belongs to another key"}
+	}
+	if err := c.live.use(c.entryName(tree)); err != nil {
+		return err
+	}
+	c.touch(path, st)
+	return nil
+}
+
+// checkTree verifies every file of a tree against its manifest.
+func (c *Cache) checkTree(tree string) (manifest, error) {
+	var m manifest
+	_, err := readJSON(filepath.Join(tree, "manifest.json"), &m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, corruptError{"its manifest is gone"}
+	}
+	if err != nil {
+		return m, err
+	}
+	if id(m.Key) != filepath.Base(tree) {
+		return m, corruptError{"its manifest belongs to another key"}
+	}
+	found, err := listFiles(filepath.Join(tree, "files"))
+	if err != nil {
+		return m, corruptError{err.Error()}
+	}
+	if !slices.Equal(found, m.Files) {
+		return m, corruptError{"its files are not those that were written: " + firstDifference(m.Files, found)}
+	}
+	return m, nil
+}
+
+func firstDifference(want, got []manifestFile) string {
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			return w.Path + " is changed or gone"
+		}
+	}
+	for _, g := range got {
+		if !slices.Contains(want, g) {
+			return g.Path + " was added"
+		}
+	}
+	return "their order"
+}
+
+// listFiles hashes all files below dir; anything but files and directories is
+// refused.
+func listFiles(dir string) ([]manifestFile, error) {
+	var files []manifestFile
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return nil
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file (%v)", rel, d.Type())
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files = append(files, manifestFile{Path: filepath.ToSlash(rel), Executable: st.Mode()&0o100 != 0})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(files, func(a, b manifestFile) int {
+		if a.Path < b.Path {
+			return -1
+		}
+		return 1
+	})
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range files {
+		f := &files[i]
+		g.Go(func() (err error) {
+			f.SHA256, f.Size, err = hashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
+			return err
+		})
+	}
+	return files, g.Wait()
+}
+
+func (c *Cache) makeTree(ctx context.Context, kind, key string, maker func(ctx context.Context, dir string) error) (string, error) {
+	tmp, err := c.tempDir("tree-")
+	if err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	defer removeAll(tmp)
+	work := filepath.Join(tmp, "tree")
+	files := filepath.Join(work, "files")
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	if err := maker(ctx, files); err != nil {
+		return "", err // the maker's own words
+	}
+	m := manifest{Key: key}
+	if m.Files, err = sealTree(files); err == nil {
+		err = writeJSON(filepath.Join(work, "manifest.json"), m)
+	}
+	if err == nil {
+		err = syncDir(work)
+	}
+	if err == nil {
+		err = c.commitTree(work, c.treePath(kind, key))
+	}
+	if err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	c.trimSometimes()
+	return filepath.Join(c.treePath(kind, key), "files"), nil
+}
+
+// sealTree makes all files below dir read-only and durable, and lists them.
+func sealTree(dir string) ([]manifestFile, error) {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if err := os.Chmod(path, 0o700); err != nil {
+				return err
+			}
+			return syncDir(path)
+		}
+		if !d.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file (%v)", path, d.Type())
+		}
+		st, err := d.Info()
+		if err != nil {
+			return err
+		}
+		mode := fs.FileMode(0o400)
+		if st.Mode()&0o100 != 0 {
+			mode = 0o500
+		}
+		return sealPath(path, mode)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return listFiles(dir)
+}
+
+func (c *Cache) commitTree(work, tree string) error {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.live.use(c.entryName(tree)); err != nil {
+		return err
+	}
+	if err := rename(work, tree); err != nil {
+		return err
+	}
+	st, err := os.Stat(filepath.Join(tree, "files"))
+	if err != nil {
+		return err
+	}
+	c.setVerified(tree, st)
+	return nil
+}
+
+func (c *Cache) treePath(kind, key string) string {
+	return filepath.Join(c.dir, "trees", kind, id(key))
+}

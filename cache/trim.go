@@ -1,0 +1,263 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// trimEvery is how often a process trims while the cache grows.
+const trimEvery = time.Hour
+
+// denoRest is how long a package of Deno's must have gone unread before it may
+// be trimmed. Deno does not tell us what it uses, and a file's access time is
+// only written daily on most systems (mount option relatime), so that a
+// day and a half is sure to be no run of now.
+const denoRest = 36 * time.Hour
+
+// entry is one thing that can be trimmed.
+type entry struct {
+	path    string // of the index file, the tree or the package
+	kind    string
+	blob    string // path of the blob, which other entries may share
+	size    int64
+	lastUse time.Time
+}
+
+// Freed says what Trim and Clear did.
+type Freed struct {
+	Entries int   // removed
+	Bytes   int64 // freed
+	Kept    int64 // bytes left
+	InUse   int   // entries left because a living process uses them
+}
+
+// Trim removes entries until the cache holds maxBytes or less, those first
+// that were not used for longest. It never removes what a living process uses.
+func (c *Cache) Trim(ctx context.Context, maxBytes int64) (Freed, error) {
+	freed, err := c.trim(ctx, maxBytes, denoRest)
+	if err != nil {
+		return freed, fmt.Errorf("trim the cache in %s: %w", c.dir, err)
+	}
+	return freed, nil
+}
+
+// Clear removes everything that no other living process uses. Deno's packages
+// go too, unless another process has the cache open.
+func (c *Cache) Clear(ctx context.Context) (Freed, error) {
+	rest := time.Duration(0)
+	alone, err := c.alone()
+	if err == nil {
+		if !alone {
+			rest = denoRest
+		}
+		var freed Freed
+		if freed, err = c.trim(ctx, -1, rest); err == nil {
+			if alone {
+				err = c.clearDeno(&freed)
+			}
+			c.sweepLocks()
+			return freed, err
+		}
+	}
+	return Freed{}, fmt.Errorf("clear the cache in %s: %w", c.dir, err)
+}
+
+func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (freed Freed, err error) {
+	trash, err := c.tempDir("trash-")
+	if err != nil {
+		return freed, err
+	}
+	defer removeAll(trash)
+	unlock, err := c.lockStore(true)
+	if err != nil {
+		return freed, err
+	}
+	defer unlock()
+	entries, orphans, err := c.entries()
+	if err != nil {
+		return freed, err
+	}
+	used, err := c.inUse()
+	if err != nil {
+		return freed, err
+	}
+	t := trimmer{c: c, trash: trash, freed: &freed, names: map[string]int{}}
+	for _, e := range entries {
+		t.names[e.blob]++
+		if e.blob == "" || t.names[e.blob] == 1 {
+			freed.Kept += e.size
+		}
+	}
+	for _, path := range orphans { // a process died before it named them, or Remove did
+		if err := t.move(path); err != nil {
+			return freed, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.lastUse.Compare(b.lastUse) })
+	for _, e := range entries {
+		if freed.Kept <= maxBytes {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return freed, err
+		}
+		if used[c.entryName(e.path)] || e.kind == denoKind && c.now().Sub(e.lastUse) < rest {
+			freed.InUse++
+			continue
+		}
+		if err := t.remove(e); err != nil {
+			return freed, err
+		}
+	}
+	return freed, nil
+}
+
+// trimmer moves entries into the trash, which is emptied when the store's lock
+// has been given back.
+type trimmer struct {
+	c     *Cache
+	trash string
+	freed *Freed
+	names map[string]int // how many entries name a blob
+	moved int
+}
+
+func (t *trimmer) remove(e entry) error {
+	if err := t.move(e.path); err != nil {
+		return err
+	}
+	t.freed.Entries++
+	if e.blob != "" {
+		if t.names[e.blob]--; t.names[e.blob] > 0 {
+			return nil
+		}
+		if err := t.move(e.blob); err != nil {
+			return err
+		}
+	}
+	t.freed.Bytes += e.size
+	t.freed.Kept -= e.size
+	return nil
+}
+
+func (t *trimmer) move(path string) error {
+	t.moved++
+	t.c.forget(path)
+	err := os.Rename(path, filepath.Join(t.trash, fmt.Sprint(t.moved)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// entries lists what can be trimmed, and the blobs that no index file names.
+func (c *Cache) entries() (entries []entry, orphans []string, err error) {
+	named := map[string]bool{}
+	err = c.eachIndex(func(kind, path string) error {
+		var ix index
+		st, err := readJSON(path, &ix)
+		var corrupt corruptError
+		if errors.As(err, &corrupt) || err == nil && !isDigest(ix.SHA256) {
+			orphans = append(orphans, path)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		blob := c.blobPath(ix.SHA256)
+		named[blob] = true
+		entries = append(entries, entry{path: path, kind: kind, blob: blob, size: ix.Size, lastUse: st.ModTime()})
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = filepath.WalkDir(filepath.Join(c.dir, "blobs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !named[path] {
+			orphans = append(orphans, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = c.eachTree(func(kind, path string) error {
+		var m manifest
+		st, err := readJSON(filepath.Join(path, "manifest.json"), &m)
+		if err != nil {
+			orphans = append(orphans, path)
+			return nil
+		}
+		e := entry{path: path, kind: kind, lastUse: st.ModTime()}
+		for _, f := range m.Files {
+			e.size += f.Size
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	packages, err := c.denoPackages()
+	return append(entries, packages...), orphans, err
+}
+
+func (c *Cache) eachIndex(do func(kind, path string) error) error {
+	return c.eachIn("index", do)
+}
+
+func (c *Cache) eachTree(do func(kind, path string) error) error {
+	return c.eachIn("trees", do)
+}
+
+func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
+	kinds, err := os.ReadDir(filepath.Join(c.dir, sub))
+	if err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		files, err := os.ReadDir(filepath.Join(c.dir, sub, k.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if strings.HasPrefix(f.Name(), ".") { // a desktop's own files
+				continue
+			}
+			if err := do(k.Name(), filepath.Join(c.dir, sub, k.Name(), f.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trimSometimes trims in the background if it is time to.
+func (c *Cache) trimSometimes() {
+	if c.maxBytes <= 0 {
+		return
+	}
+	c.trimMu.Lock()
+	defer c.trimMu.Unlock()
+	now := c.now()
+	if now.Sub(c.lastTrim) < trimEvery || c.stopped.Err() != nil {
+		return
+	}
+	c.lastTrim = now
+	c.background.Go(func() {
+		freed, err := c.Trim(c.stopped, c.maxBytes)
+		if err != nil && c.stopped.Err() == nil {
+			c.log.Warn("cannot trim the cache", "dir", c.dir, "err", err)
+		}
+		if freed.Entries > 0 {
+			c.log.Info("trimmed the cache", "dir", c.dir, "entries", freed.Entries, "bytes", freed.Bytes, "left", freed.Kept)
+		}
+	})
+}
