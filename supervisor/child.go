@@ -40,7 +40,7 @@ type Child struct {
 	stdout  *os.File
 	stderr  *os.File
 	frames  *os.File
-	started time.Time
+	group   *launcher.Cgroup
 
 	mu       sync.Mutex
 	status   Status // why we killed it; empty if we did not
@@ -52,7 +52,6 @@ type Child struct {
 	attached sync.WaitGroup // copiers of fds 1 and 2
 	out, err *capture
 	done     chan struct{} // closed when the process has ended
-	reaped   error
 }
 
 // Exit is how a child ended, as we saw it.
@@ -75,7 +74,9 @@ type Exit struct {
 
 // Start starts a child. Its output stays in the pipes until Attach.
 func Start(command Command, limits Limits) (*Child, error) {
+	group := newCgroup(limits)
 	argv, err := launcher.Argv(launcher.Policy{
+		Cgroup:    group.Join(),
 		Wall:      command.Wall,
 		Nice:      5,
 		OpenFiles: 1024,
@@ -109,6 +110,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 	c := &Child{
 		command: command,
 		limits:  limits,
+		group:   group,
 		stdin:   ends[0].ours, stdout: ends[1].ours, stderr: ends[2].ours, frames: ends[3].ours,
 		out:  newCapture(limits.Output),
 		err:  newCapture(limits.Output),
@@ -130,13 +132,13 @@ func Start(command Command, limits Limits) (*Child, error) {
 	}
 	if err := spawn(c.process); err != nil {
 		closeAll()
+		_ = group.Remove()
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
 	for _, end := range ends {
 		closeFiles(end.theirs)
 	}
-	c.started = time.Now()
-	keep(c.pid(), command.Dir)
+	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
 	go c.reap()
 	go c.watchMemory()
 	return c, nil
@@ -235,8 +237,10 @@ func (c *Child) reap() {
 	}
 	c.mu.Unlock()
 	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
-	c.reaped = c.process.Wait()
-	release(c.pid())
+	c.group.Kill()
+	_ = c.process.Wait() // what it says is in ProcessState
+	c.finishGroup()
+	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
 	close(c.done)
 	// A descendant that left the group may still have fd 3 open.
 	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })

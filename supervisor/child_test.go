@@ -6,13 +6,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +34,9 @@ func TestMain(m *testing.M) {
 
 func playChild(role string, args []string) int {
 	frames := os.NewFile(3, "frames")
+	if code, ok := playOnLinux(role); ok {
+		return code
+	}
 	switch role {
 	case "echo":
 		in, _ := io.ReadAll(os.Stdin)
@@ -93,17 +94,6 @@ func playChild(role string, args []string) int {
 		}
 	case "fork":
 		if err := exec.Command("/bin/true").Run(); err != nil {
-			fmt.Print(err)
-			return 1
-		}
-	case "namespace":
-		runtime.LockOSThread()
-		if err := syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWUTS); err != nil && !errors.Is(err, syscall.EINVAL) {
-			fmt.Print(err)
-			return 1
-		}
-	case "packet socket":
-		if _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW, 0); err != nil {
 			fmt.Print(err)
 			return 1
 		}
@@ -306,51 +296,6 @@ func TestSignalIsACrash(t *testing.T) {
 	p := play(t, DefaultLimits(), nil, "", "signal")
 	if p.Status != Crashed || p.Code != 128+int(syscall.SIGKILL) {
 		t.Errorf("ended with %v, %d, %q", p.Status, p.Code, p.Reason)
-	}
-}
-
-func TestWallHoldsAroundAChild(t *testing.T) {
-	if s := launcher.Offered(); s.Name == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(s.Detail)
-		}
-		t.Skip(s.Detail)
-	}
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	self, _ := os.Executable()
-	for _, test := range []struct {
-		name string
-		wall *launcher.Wall
-		role []string
-		ok   bool
-	}{
-		{"read without a wall", nil, []string{"read", secret}, true},
-		{"read outside", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", secret}, false},
-		{"read granted", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"read", secret}, true},
-		{"write to what is read-only", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"write", secret}, false},
-		{"write granted", &launcher.Wall{ReadOnly: []string{self}, ReadWrite: []string{secret}}, []string{"write", secret}, true},
-		{"a process, without a wall", nil, []string{"fork"}, true},
-		{"a process", &launcher.Wall{ReadOnly: []string{self, "/bin"}}, []string{"fork"}, false},
-		{"a process, granted", &launcher.Wall{ReadOnly: []string{self, "/bin"}, Processes: true}, []string{"fork"}, true},
-		{"a namespace of its own", &launcher.Wall{ReadOnly: []string{self}}, []string{"namespace"}, false},
-		{"a packet socket, without a wall", nil, []string{"packet socket"}, os.Getuid() == 0},
-		{"a packet socket", &launcher.Wall{ReadOnly: []string{self}}, []string{"packet socket"}, false},
-		{"a signal to the server, without a wall", nil, []string{"kill", strconv.Itoa(os.Getpid())}, true},
-		{"a signal to the server", &launcher.Wall{ReadOnly: []string{self}}, []string{"kill", strconv.Itoa(os.Getpid())}, false},
-		{"another process's memory map", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", fmt.Sprintf("/proc/%d/maps", os.Getpid())}, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			p := play(t, DefaultLimits(), test.wall, "", test.role...)
-			if ok := p.Code == 0; ok != test.ok {
-				t.Errorf("ended with %v %d: %s%s", p.Status, p.Code, p.stdout, p.Stderr.String())
-			}
-			if !test.ok && !strings.Contains(p.stdout, "permission denied") && !strings.Contains(p.stdout, "operation not permitted") {
-				t.Errorf("refused for another reason: %q", p.stdout)
-			}
-		})
 	}
 }
 

@@ -3,7 +3,7 @@
 package supervisor
 
 import (
-	"fmt"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"sync"
@@ -12,7 +12,7 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// keeper is our end of the keeper process's input (see launcher.KeepLine); it
+// keeper is our end of the keeper process's input (see launcher.Kept); it
 // closes when we die. It is nil when the keeper could not be started: then a
 // child's parent-death signal, where there is one, is all there is.
 var keeper = sync.OnceValue(func() *os.File {
@@ -42,14 +42,15 @@ var keeper = sync.OnceValue(func() *os.File {
 	return w
 })
 
-func keep(pgid int, dir string) {
-	if k := keeper(); k != nil {
-		_, _ = fmt.Fprint(k, launcher.KeepLine(pgid, dir)) // one write, less than PIPE_BUF: never torn
+// tellKeeper says that a child has started, or that it is gone.
+func tellKeeper(k launcher.Kept) {
+	to := keeper()
+	if to == nil {
+		return
 	}
-}
-
-func release(pgid int) {
-	if k := keeper(); k != nil {
-		_, _ = fmt.Fprint(k, launcher.ReleaseLine(pgid))
+	line, err := json.Marshal(k)
+	if err != nil {
+		return // it is made of numbers and strings
 	}
+	_, _ = to.Write(append(line, '\n')) // one write, less than PIPE_BUF: never torn
 }

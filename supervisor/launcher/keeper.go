@@ -3,53 +3,75 @@
 package launcher
 
 import (
-	"bufio"
-	"fmt"
+	"encoding/json"
 	"io"
 	"os"
-	"strconv"
-	"strings"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // The keeper is one process beside each server. The server tells it of each
-// child's process group and directory, and that they are gone; when the server
-// itself is gone, however it ended, the keeper's standard input ends, and it
-// kills the groups and removes the directories that are left.
+// child and that it is gone; when the server itself is gone, however it ended,
+// the keeper's standard input ends, and it ends the children that are left and
+// removes their directories and cgroups.
 //
-// Its input is lines: "+ PGID DIRECTORY" and "- PGID". The directory may be
-// empty and may hold any byte but a newline.
+// Its input is a JSON line for each child that starts (Kept) and the same line
+// with Gone set when it has ended.
 
-// KeepLine tells a keeper of a child.
-func KeepLine(pgid int, directory string) string {
-	return fmt.Sprintf("+ %d %s\n", pgid, directory)
+// Kept is what a keeper knows of a child.
+type Kept struct {
+	// Group is the child's process group.
+	Group int `json:"group"`
+	// Gone says that the child has ended and the rest is ours no more.
+	Gone bool `json:"gone,omitempty"`
+	// Dir is the child's directory, empty when it has none.
+	Dir string `json:"dir,omitempty"`
+	// Cgroup are the files that list the members of the child's cgroup.
+	Cgroup []string `json:"cgroup,omitempty"`
 }
 
-// ReleaseLine tells a keeper that a child is gone.
-func ReleaseLine(pgid int) string { return fmt.Sprintf("- %d\n", pgid) }
-
 func keep(input io.Reader) {
-	kept := map[int]string{}
-	lines := bufio.NewScanner(input)
-	for lines.Scan() {
-		sign, rest, _ := strings.Cut(lines.Text(), " ")
-		number, directory, _ := strings.Cut(rest, " ")
-		pgid, err := strconv.Atoi(number)
-		if err != nil || pgid <= 1 {
-			continue // never signal everything or ourselves over a torn line
+	children := map[int]Kept{}
+	lines := json.NewDecoder(input)
+	for {
+		var k Kept
+		if err := lines.Decode(&k); err != nil {
+			break // the end, or a line torn by it
 		}
-		if sign == "+" {
-			kept[pgid] = directory
+		if k.Gone {
+			delete(children, k.Group)
 		} else {
-			delete(kept, pgid)
+			children[k.Group] = k
 		}
 	}
-	for pgid := range kept {
-		_ = syscall.Kill(-pgid, syscall.SIGKILL) // ESRCH: it ended by itself
-	}
-	for _, directory := range kept {
-		if directory != "" {
-			_ = os.RemoveAll(directory) // what is left is removed by the next start
+	for group := range children {
+		if group > 1 { // never everything, nor ourselves
+			_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: it ended by itself
 		}
 	}
+	for _, child := range children {
+		for _, procs := range child.Cgroup {
+			_ = killListed(procs)
+		}
+		if child.Dir != "" {
+			_ = os.RemoveAll(child.Dir) // what is left is removed by the next start
+		}
+	}
+	// A cgroup can be removed once the kernel has let its processes go.
+	for wait := time.Millisecond; wait < 500*time.Millisecond && !removeCgroups(children); wait *= 2 {
+		time.Sleep(wait)
+	}
+}
+
+func removeCgroups(children map[int]Kept) bool {
+	all := true
+	for _, child := range children {
+		for _, procs := range child.Cgroup {
+			if err := syscall.Rmdir(filepath.Dir(procs)); err != nil && err != syscall.ENOENT {
+				all = false
+			}
+		}
+	}
+	return all
 }

@@ -43,6 +43,8 @@ const FailureStatus = 125
 type Policy struct {
 	// Wall is the second wall; nil leaves it out.
 	Wall *Wall `json:"wall,omitempty"`
+	// Cgroup are the files through which the child joins its cgroup.
+	Cgroup []string `json:"cgroup,omitempty"`
 	// Nice is added to the child's niceness, 0 to 19.
 	Nice int `json:"nice,omitempty"`
 	// OpenFiles bounds the child's file descriptors.
@@ -96,6 +98,9 @@ func launch(args []string) error {
 }
 
 func (p Policy) apply() error {
+	if err := join(p.Cgroup); err != nil {
+		return fmt.Errorf("join the child's cgroup: %w", err)
+	}
 	if err := closeDescriptors(4); err != nil {
 		return fmt.Errorf("close inherited descriptors: %w", err)
 	}

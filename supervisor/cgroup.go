@@ -1,0 +1,55 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"rillbox/supervisor/launcher"
+)
+
+// What a cgroup allows beyond the guest's memory: the runtime's own, and as
+// much again, so that the watchdog, which can say what happened, comes first.
+const runtimeMemory = 256 << 20
+
+// maxTasks bounds a child's threads: Deno has some thirty on a small machine.
+const maxTasks = 512
+
+var cgroups atomic.Int64
+
+// newCgroup makes a child's cgroup, or nil where the machine offers none.
+func newCgroup(limits Limits) *launcher.Cgroup {
+	if launcher.OfferedCgroup().Name == "" {
+		return nil
+	}
+	name := fmt.Sprintf("rillbox-%d-%d", os.Getpid(), cgroups.Add(1))
+	group, err := launcher.NewCgroup(name, 2*limits.Memory+runtimeMemory, maxTasks)
+	if err != nil {
+		return nil
+	}
+	return group
+}
+
+// finishGroup removes the child's cgroup, once the kernel has let the ended
+// processes go.
+func (c *Child) finishGroup() {
+	if c.group.OutOfMemory() {
+		c.mu.Lock()
+		if c.status == "" {
+			c.status = OutOfMemory
+			c.reason = fmt.Sprintf("the program and what it started used more than twice their %d MiB of memory", c.limits.Memory>>20)
+		}
+		c.mu.Unlock()
+	}
+	wait := time.Millisecond
+	for range 8 {
+		if c.group.Remove() == nil {
+			return
+		}
+		time.Sleep(wait)
+		wait *= 2
+	}
+}

@@ -1,0 +1,63 @@
+//go:build !windows
+
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Cgroup holds one child and all that it starts, so that their memory and
+// number are bounded as a whole and all of them can be ended at once, whatever
+// process group they are in. A nil Cgroup is that of a machine that offers none.
+type Cgroup struct {
+	// procs are the files to which a process writes "0" to join.
+	procs  []string
+	kill   func() error
+	remove func() error
+	events string // the file with the oom_kill count
+}
+
+// Join are the files to which a process writes "0" to join; for Policy.
+func (c *Cgroup) Join() []string {
+	if c == nil {
+		return nil
+	}
+	return c.procs
+}
+
+// Kill ends every process in the cgroup.
+func (c *Cgroup) Kill() {
+	if c != nil {
+		_ = c.kill() // the process group is killed as well; Remove fails if any is left
+	}
+}
+
+// Remove removes the cgroup, which must be empty.
+func (c *Cgroup) Remove() error {
+	if c == nil {
+		return nil
+	}
+	return c.remove()
+}
+
+// killListed kills what a version 1 cgroup holds, again until it is empty: a
+// process may have started another meanwhile.
+func killListed(procs string) error {
+	for range 100 {
+		list, err := os.ReadFile(procs)
+		if errors.Is(err, os.ErrNotExist) || len(list) == 0 {
+			return nil
+		}
+		for _, line := range strings.Fields(string(list)) {
+			if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return fmt.Errorf("processes are left in %s", procs)
+}
