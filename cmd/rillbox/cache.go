@@ -1,0 +1,140 @@
+//go:build !windows
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"rillbox/cache"
+)
+
+func newCacheCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cache",
+		Short: "Look at the cache, verify it, make it smaller, empty it",
+		Long: `The cache holds runtimes, packages and what is made of them. Servers and runs
+share it, also at once; what a living process uses is never removed.`,
+		Example: `  rillbox cache info
+  rillbox cache verify
+  rillbox cache trim --max 2GiB
+  rillbox cache clear`,
+	}
+	cmd.AddCommand(newCacheInfo(a), newCacheVerify(a), newCacheTrim(a), newCacheClear(a))
+	return cmd
+}
+
+func newCacheInfo(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "info", Short: "Say what the cache holds", Args: cobra.NoArgs,
+		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
+			info, err := store.Info()
+			if err != nil {
+				return fmt.Errorf("cannot look at the cache: %w", err)
+			}
+			return printInfo(cmd.OutOrStdout(), info)
+		}),
+	}
+}
+
+func newCacheVerify(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "verify", Short: "Hash every entry anew, and remove those that are corrupt", Args: cobra.NoArgs,
+		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
+			report, err := store.Verify(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("cannot verify the cache: %w", err)
+			}
+			out := cmd.OutOrStdout()
+			for _, entry := range report.Corrupt {
+				fmt.Fprintln(out, "corrupt, removed:", entry)
+			}
+			fmt.Fprintf(out, "%d entries checked, %d corrupt\n", report.Checked, len(report.Corrupt))
+			if len(report.Corrupt) > 0 {
+				return exitStatus(1)
+			}
+			return nil
+		}),
+	}
+}
+
+func newCacheTrim(a *app) *cobra.Command {
+	var limit int64
+	cmd := &cobra.Command{
+		Use: "trim", Short: "Remove what was not used for longest, down to a size", Args: cobra.NoArgs,
+		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
+			if !cmd.Flags().Changed("max") {
+				limit = a.config.CacheMaxBytes
+			}
+			freed, err := store.Trim(cmd.Context(), limit)
+			return printFreed(cmd.OutOrStdout(), freed, err)
+		}),
+	}
+	cmd.Flags().Var(size(&limit), "max", "`SIZE` to trim to, such as 2GiB (default: cache_max_bytes)")
+	return cmd
+}
+
+func newCacheClear(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "clear", Short: "Remove everything", Args: cobra.NoArgs,
+		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
+			freed, err := store.Clear(cmd.Context())
+			return printFreed(cmd.OutOrStdout(), freed, err)
+		}),
+	}
+}
+
+// openCache opens the cache that the settings name.
+func (a *app) openCache() (*cache.Cache, error) {
+	return cache.Open(a.config.CacheDir, cache.Options{
+		MaxBytes: a.config.CacheMaxBytes,
+		Offline:  a.config.Offline,
+		Log:      a.log,
+	})
+}
+
+// withCache is a command's body that needs nothing but the cache.
+func (a *app) withCache(body func(*cobra.Command, *cache.Cache) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		store, err := a.openCache()
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		return body(cmd, store)
+	}
+}
+
+func printInfo(w io.Writer, info cache.Info) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "kind\tentries\tsize")
+	for _, kind := range slices.Sorted(maps.Keys(info.Kinds)) {
+		k := info.Kinds[kind]
+		fmt.Fprintf(table, "%s\t%d\t%s\n", kind, k.Count, megabytes(k.Bytes))
+	}
+	fmt.Fprintf(table, "all\t\t%s\tin %s\n", megabytes(info.Bytes), info.Dir)
+	return table.Flush()
+}
+
+func printFreed(w io.Writer, freed cache.Freed, err error) error {
+	if err != nil {
+		return fmt.Errorf("cannot make the cache smaller: %w", err)
+	}
+	inUse := ""
+	if freed.InUse > 0 {
+		inUse = fmt.Sprintf("; %d are in use by a living process", freed.InUse)
+	}
+	_, err = fmt.Fprintf(w, "%d entries removed, %s freed, %s left%s\n", freed.Entries, megabytes(freed.Bytes), megabytes(freed.Kept), inUse)
+	return err
+}
+
+// megabytes is n bytes for people.
+func megabytes(n int64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/(1<<20)), ".0") + " MiB"
+}

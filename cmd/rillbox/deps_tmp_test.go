@@ -1,2 +1,0 @@
-package main
-import _ "github.com/rogpeppe/go-internal/testscript"

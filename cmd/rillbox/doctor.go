@@ -1,0 +1,151 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
+)
+
+// check is one thing that the doctor looked at.
+type check struct {
+	Name   string `json:"name"`
+	Detail string `json:"detail,omitempty"`
+	// Problem says what is wrong; empty when nothing is.
+	Problem string `json:"problem,omitempty"`
+	// Lesser says that the problem takes something away, but breaks no promise.
+	Lesser bool   `json:"lesser,omitempty"`
+	Advice string `json:"advice,omitempty"`
+}
+
+func newDoctorCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is installed, and whether the sandbox holds on this machine",
+		Long: `Say what is installed, where, and of which version; run a tiny program in each
+language that tries what a sandboxed program must not do; and say what to do about
+what is wrong. Nothing is fetched: a language that is not set up is not tried.
+
+The exit status is 1 when something is broken.`,
+		Example: `  rillbox doctor
+  rillbox doctor --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			checks, err := a.examine(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), checks)
+			} else {
+				err = printChecks(cmd.OutOrStdout(), checks)
+			}
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(checks, check.bad) {
+				return exitStatus(1)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the checks as JSON")
+	a.config.bindFlags(cmd.Flags(), ofRun)
+	return cmd
+}
+
+func (c check) bad() bool { return c.Problem != "" && !c.Lesser }
+
+// examine makes all checks.
+func (a *app) examine(ctx context.Context) ([]check, error) {
+	engines, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	defer engines.Close()
+	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines), examineWall()}
+	for _, t := range engines.Toolchains() {
+		d := t.Describe()
+		c := check{Name: languageNames(d.Languages), Detail: versions(d)}
+		if !d.Ready {
+			c.Problem, c.Lesser, c.Advice = "not set up yet", true, "the first program fetches what it needs; `rillbox setup` does it now"
+			checks = append(checks, c)
+			continue
+		}
+		checks = append(checks, c)
+		for _, language := range d.Languages {
+			if _, ok := probes[language]; ok {
+				checks = append(checks, probe(ctx, engines.Supervisor, language)...)
+			}
+		}
+	}
+	return checks, nil
+}
+
+func (a *app) examineCache(engines *engines) check {
+	c := check{Name: "cache"}
+	info, err := engines.cache.Info()
+	if err != nil {
+		c.Problem, c.Advice = err.Error(), "set RILLBOX_CACHE_DIR to a directory that you can write"
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s in %s", megabytes(info.Bytes), info.Dir)
+	if a.config.Offline {
+		c.Detail += ", offline"
+	}
+	return c
+}
+
+func examineWall() check {
+	wall := launcher.Offered()
+	c := check{Name: "second wall"}
+	if wall.Name == "" {
+		c.Problem, c.Lesser = wall.Detail, true
+		return c
+	}
+	c.Detail = wall.Name + " " + wall.Detail
+	return c
+}
+
+// versions lists a toolchain's components.
+func versions(d supervisor.Description) string {
+	var list []string
+	for _, component := range slices.Sorted(maps.Keys(d.Versions)) {
+		list = append(list, component+" "+d.Versions[component])
+	}
+	return strings.Join(list, ", ")
+}
+
+func printChecks(w io.Writer, checks []check) error {
+	for _, c := range checks {
+		mark, text := paint(os.Stdout, green, "ok  "), c.Detail
+		switch {
+		case c.bad():
+			mark, text = paint(os.Stdout, red, "BAD "), c.Problem
+		case c.Problem != "":
+			mark, text = paint(os.Stdout, yellow, "note"), c.Problem
+		}
+		if c.Advice != "" {
+			text += "; " + c.Advice
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", mark, c.Name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

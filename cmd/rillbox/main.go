@@ -1,0 +1,97 @@
+//go:build !windows
+
+// Command rillbox runs JavaScript, TypeScript and Python with any package, in a
+// sandbox, for a person at a terminal (`rillbox run`) and for an MCP client
+// (`rillbox serve`).
+//
+// This package is wiring: the table of settings (settings.go), one file for each
+// subcommand, and what is written to a terminal (terminal.go). Exit statuses are
+// listed in exit.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(execute(os.Args[1:]))
+}
+
+// app is what the subcommands share.
+type app struct {
+	config     *config
+	configFile string
+	quiet      bool
+	log        *slog.Logger
+	parsed     bool // flags, arguments and settings were in order
+}
+
+// execute runs the command line and returns the exit status.
+func execute(args []string) int {
+	a := &app{config: newConfig()}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return 0
+	}
+	var exit exitStatus
+	if errors.As(err, &exit) {
+		return int(exit)
+	}
+	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), err)
+	if !a.parsed {
+		return statusUsage
+	}
+	return statusBroken
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rillbox",
+		Short: "Run JavaScript, TypeScript and Python with any package, in a sandbox",
+		Long: `Rillbox runs JavaScript, TypeScript and Python with packages from npm, JSR, URLs
+and the Python package index. Programs run in a sandbox that by default has no
+files, no network, no environment and no other programs. What ran once runs again
+without a network.`,
+		Example: `  rillbox run report.py                     a file; its packages are found by its imports
+  rillbox run -l ts -c 'console.log(6 * 7)' code on the command line
+  rillbox serve                             MCP on stdio, for a chat or an agent
+  rillbox setup                             fetch everything now, to be offline later
+  rillbox doctor                            does the sandbox hold on this machine?`,
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.config.load(a.configFile, os.Environ(), cmd.Flags()); err != nil {
+				return err
+			}
+			a.log = a.newLogger(cmd.Name() == "serve")
+			a.parsed = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVar(&a.configFile, "config", "", "TOML `file` of settings (default: rillbox/config.toml in your configuration directory)")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no log but errors on stderr")
+	a.config.bindFlags(root.PersistentFlags(), common, commonSettings...)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w\n`%s --help` shows how to use it", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newRunCommand(a),
+		newServeCommand(a),
+		newSetupCommand(a),
+		newCacheCommand(a),
+		newDoctorCommand(a),
+		newConfigCommand(a),
+		newVersionCommand(a),
+	)
+	return root
+}

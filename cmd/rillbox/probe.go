@@ -1,0 +1,119 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+//go:embed probe.js
+var probeJS string
+
+//go:embed probe.py
+var probePython string
+
+// probes are the programs that try what must be refused, and those that never
+// end, by language.
+var probes = map[supervisor.Language]struct{ hostile, endless string }{
+	supervisor.JavaScript: {probeJS, "for (;;);"},
+	supervisor.Python:     {probePython, "while True: pass"},
+}
+
+// probe runs a language's probes without any grant. What the probe says is
+// checked against what can be seen from here.
+func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.Language) []check {
+	dir, err := os.MkdirTemp("", "rillbox-probe-")
+	if err != nil {
+		return []check{{Name: string(language), Problem: err.Error()}}
+	}
+	defer os.RemoveAll(dir)
+	secret, forbidden := filepath.Join(dir, "secret.txt"), filepath.Join(dir, "written.txt")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		return []check{{Name: string(language), Problem: err.Error()}}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return []check{{Name: string(language), Problem: err.Error()}}
+	}
+	defer listener.Close()
+	connected := make(chan struct{}, 1)
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			conn.Close()
+			connected <- struct{}{}
+		}
+	}()
+	port := listener.Addr().(*net.TCPAddr).Port
+
+	result, err := s.Run(ctx, supervisor.Program{
+		Language: language, Code: probes[language].hostile, Permissions: []string{},
+		Args: []string{secret, forbidden, strconv.Itoa(port)},
+	}, func(supervisor.Event) {})
+	checks := []check{{Name: string(language) + ": a program runs", Problem: broken(result, err)}}
+	if checks[0].Problem == "" {
+		var outcome map[string]string
+		if err := json.Unmarshal(result.Value, &outcome); err != nil || len(outcome) == 0 {
+			checks[0].Problem = fmt.Sprintf("the probe's value is %s, not what became of its attempts", result.Value)
+			return checks
+		}
+		if _, err := os.Stat(forbidden); err == nil {
+			outcome["write a file"] = ""
+		}
+		select {
+		case <-connected:
+			outcome["connect to the network"] = ""
+		default:
+		}
+		for _, attempt := range slices.Sorted(maps.Keys(outcome)) {
+			c := check{Name: string(language) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
+			if outcome[attempt] == "" {
+				c.Problem, c.Advice = "a program without any grant could do it", "do not run programs of others here, and report this"
+			}
+			checks = append(checks, c)
+		}
+	}
+	return append(checks, probeEnd(ctx, s, language))
+}
+
+// probeEnd checks that a program that never ends is ended.
+func probeEnd(ctx context.Context, s *supervisor.Supervisor, language supervisor.Language) check {
+	c := check{Name: string(language) + ": a program that never ends is ended"}
+	start := time.Now()
+	result, err := s.Run(ctx, supervisor.Program{
+		Language: language, Code: probes[language].endless, Timeout: time.Second,
+	}, func(supervisor.Event) {})
+	switch {
+	case err != nil:
+		c.Problem = err.Error()
+	case result.Status != supervisor.TimedOut:
+		c.Problem = fmt.Sprintf("its status is %s, not %s", result.Status, supervisor.TimedOut)
+	default:
+		c.Detail = fmt.Sprintf("after %.1f s", time.Since(start).Seconds())
+	}
+	return c
+}
+
+// broken says why a probe did not run to its end; empty when it did.
+func broken(r supervisor.Result, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case r.Error != nil:
+		return r.Error.Name + ": " + r.Error.Message
+	case r.Status != supervisor.Completed:
+		return fmt.Sprintf("it ended as %s, with exit code %d: %s", r.Status, r.ExitCode, r.Stderr.String())
+	}
+	return ""
+}

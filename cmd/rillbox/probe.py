@@ -1,0 +1,37 @@
+# What no program may do without a grant, tried: Python reaches all of the
+# JavaScript around it, so the attempts go that way. The value says of each
+# attempt whether it was refused, and by which error.
+
+import sys
+
+from js import Deno, Object
+from pyodide.code import run_js
+from pyodide.ffi import to_js
+
+file, new_file, port = sys.argv[1:]
+
+
+def options(**fields):
+    return to_js(fields, dict_converter=Object.fromEntries)
+
+
+shell = options(args=["-c", f"echo >{new_file}"])
+attempts = {
+    "read a file": lambda: Deno.readTextFile(file),
+    "import a file": lambda: run_js("(f) => import(`file://${f}`, { with: { type: 'text' } })")(file),
+    "write a file": lambda: Deno.writeTextFile(new_file, "probe"),
+    "connect to the network": lambda: Deno.connect(options(hostname="127.0.0.1", port=int(port))),
+    "see the environment": lambda: Deno.env.toObject(),
+    "start a program": lambda: Deno.Command.new("/bin/sh", shell).output(),
+}
+
+outcome = {}
+for name, attempt in attempts.items():
+    try:
+        made = attempt()
+        if hasattr(made, "then"):
+            await made
+        outcome[name] = ""
+    except Exception as error:
+        outcome[name] = getattr(error, "name", type(error).__name__)
+outcome

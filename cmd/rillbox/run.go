@@ -1,0 +1,207 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"rillbox/deno"
+	"rillbox/server"
+	"rillbox/supervisor"
+)
+
+// languages maps the names and file extensions that a person may use.
+var languages = map[string]supervisor.Language{
+	"javascript": supervisor.JavaScript, "js": supervisor.JavaScript, "node": supervisor.JavaScript,
+	"mjs": supervisor.JavaScript, "cjs": supervisor.JavaScript, "jsx": supervisor.JavaScript,
+	"typescript": supervisor.TypeScript, "ts": supervisor.TypeScript,
+	"mts": supervisor.TypeScript, "tsx": supervisor.TypeScript,
+	"python": supervisor.Python, "py": supervisor.Python,
+}
+
+// runFlags are the flags of `rillbox run` that are not settings.
+type runFlags struct {
+	code        string
+	language    string
+	packages    []string
+	permissions deno.Permissions
+	json        bool
+}
+
+func newRunCommand(a *app) *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] FILE | -c CODE -l LANG | - [-- ARG...]",
+		Short: "Run a program",
+		Long: `Run a program: a file, code on the command line (-c), or standard input (-).
+
+The language is told by the file's extension (.js .mjs .cjs .jsx .ts .mts .tsx
+.py) or by -l. Packages are found by the program's imports and fetched once; -p
+asks for more, or for certain versions. The program has no files, no network and
+no environment unless --permissions, DENO_PERMISSION_ARGS or
+PYODIDE_PERMISSION_ARGS grant them.
+
+The exit status is the program's; 124 when its time was up, 137 when it used too
+much memory, 130 when it was cancelled, 128+n when signal n ended it, 2 when the
+command line is wrong, and 125 when rillbox itself failed.
+
+Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
+--memory 1GiB or --index-url URL.`,
+		Example: `  rillbox run report.py                              a file
+  rillbox run report.py -- --year 2026               with arguments for the program
+  rillbox run -l py -c 'print(input())' < notes.txt  code, and its standard input
+  curl -s https://example.com/x.ts | rillbox run -l ts -
+  rillbox run -p 'pandas<3' -p openpyxl report.py    packages beside those imported
+  rillbox run --permissions '--allow-net=api.github.com' stars.ts
+  rillbox run --json -l js -c 'export default 6 * 7' the result as JSON`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.run(cmd, f, args)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVarP(&f.code, "code", "c", "", "run `CODE`; needs -l")
+	set.StringVarP(&f.language, "language", "l", "", "`LANG`: javascript, typescript or python (js, ts, py)")
+	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
+	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for this program, in place of those in the settings")
+	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
+	a.config.bindFlags(set, ofRun, "timeout", "memory")
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
+	program, err := f.program(cmd, args)
+	if err != nil {
+		a.parsed = false
+		return err
+	}
+	if cmd.Flags().Changed("permissions") {
+		a.config.DenoPermissions, a.config.PyodidePermissions = f.permissions, f.permissions
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends us at once
+
+	engines, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+
+	progress := a.newProgress()
+	defer progress.clear()
+	result, err := engines.Run(ctx, program, func(e supervisor.Event) {
+		switch {
+		case e.Kind == supervisor.Stage:
+			progress.show(e)
+		case f.json:
+		case e.Kind == supervisor.Stdout:
+			progress.clear()
+			_, _ = os.Stdout.Write(e.Data) // a closed pipe ends us by SIGPIPE
+		case e.Kind == supervisor.Stderr:
+			progress.clear()
+			_, _ = os.Stderr.Write(e.Data)
+		}
+	})
+	progress.clear()
+	if err != nil {
+		if ctx.Err() != nil {
+			return exitStatus(statusCancelled)
+		}
+		return err
+	}
+	if f.json {
+		if err := printJSON(os.Stdout, server.StructuredResult(result)); err != nil {
+			return err
+		}
+		return statusOf(result)
+	}
+	a.report(result)
+	return statusOf(result)
+}
+
+// report tells on stderr what the program's own output does not.
+func (a *app) report(result supervisor.Result) {
+	if !a.quiet {
+		for _, note := range result.Notes {
+			fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), note)
+		}
+	}
+	if e := result.Error; e != nil {
+		text := e.Traceback
+		if text == "" {
+			text = e.Name + ": " + e.Message
+		}
+		fmt.Fprintln(os.Stderr, paint(os.Stderr, red, strings.TrimRight(text, "\n")))
+	}
+}
+
+// program reads the program that the command line tells of.
+func (f *runFlags) program(cmd *cobra.Command, args []string) (supervisor.Program, error) {
+	p := supervisor.Program{Packages: f.packages}
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args, p.Args = args[:dash], args[dash:]
+	}
+	inline := cmd.Flags().Changed("code")
+	switch {
+	case inline && len(args) > 0:
+		return p, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
+	case !inline && len(args) == 0:
+		return p, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
+	case len(args) > 1:
+		return p, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
+	case inline:
+		p.Code, p.Stdin = f.code, os.Stdin
+	case args[0] == "-":
+		code, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return p, fmt.Errorf("cannot read the program from standard input: %w", err)
+		}
+		p.Code = string(code)
+	default:
+		code, err := os.ReadFile(args[0])
+		if err != nil {
+			return p, fmt.Errorf("cannot read the program: %w", err)
+		}
+		p.Code, p.Stdin = string(code), os.Stdin
+		extension := strings.TrimPrefix(filepath.Ext(args[0]), ".")
+		p.Language = languages[extension]
+		if p.Language != "" {
+			p.Name = filepath.Base(args[0])
+		}
+	}
+	if f.language != "" {
+		language, ok := languages[strings.ToLower(f.language)]
+		if !ok {
+			return p, fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)", f.language)
+		}
+		if language != p.Language {
+			p.Language, p.Name = language, ""
+		}
+	}
+	if p.Language == "" {
+		return p, errors.New("cannot tell the program's language; say it with -l javascript, typescript or python")
+	}
+	return p, nil
+}
+
+// printJSON writes v on lines of its own, readable.
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("cannot write the result: %w", err)
+	}
+	return nil
+}

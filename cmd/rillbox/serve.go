@@ -1,0 +1,110 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"rillbox/server"
+	"rillbox/supervisor"
+)
+
+func newServeCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP on standard input and output",
+		Long: `Serve the Model Context Protocol on standard input and output, for a chat or an
+agent that starts it. It answers at once; runtimes that are missing are fetched in
+the background, and a program that needs one waits for it. Logs go to stderr: lines
+for people at a terminal, JSON lines otherwise.
+
+What programs may do is told by DENO_PERMISSION_ARGS (JavaScript and TypeScript)
+and PYODIDE_PERMISSION_ARGS (Python), as Deno permission flags; nothing by default.
+
+Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
+--memory 1GiB or --running 8.`,
+		Example: `  rillbox serve
+
+  In the client's configuration:
+  {"mcpServers": {"rillbox": {
+    "command": "rillbox", "args": ["serve"],
+    "env": {"DENO_PERMISSION_ARGS": "--allow-net=api.github.com"}}}}`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context())
+		},
+	}
+	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context) error {
+	if err := keepStdoutForMCP(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	engines, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer engines.Close() // children first, whatever the reason for the end
+
+	preparing, cancel := context.WithCancel(ctx)
+	var prepared sync.WaitGroup
+	for _, t := range engines.Toolchains() {
+		prepared.Go(func() { a.prepare(preparing, t) })
+	}
+	defer prepared.Wait()
+	defer cancel()
+
+	return server.New(server.Options{
+		Supervisor: engines.Supervisor,
+		Version:    version(),
+		Offline:    a.config.Offline,
+		Log:        a.log,
+	}).RunStdio(ctx)
+}
+
+// prepare fetches what a toolchain lacks. Its failure is not the server's: a
+// program that needs the toolchain tries again, and tells its client.
+func (a *app) prepare(ctx context.Context, t supervisor.Toolchain) {
+	name := languageNames(t.Describe().Languages)
+	stage := ""
+	err := t.Prepare(ctx, func(e supervisor.Event) {
+		if e.Text != stage {
+			stage = e.Text
+			a.log.Info(stage, "language", name)
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		a.log.Error("cannot prepare "+name+"; the next program that needs it tries again", "err", err)
+	default:
+		a.log.Info(name + " is ready")
+	}
+}
+
+// keepStdoutForMCP gives os.Stdout a descriptor of its own and points
+// descriptor 1 at stderr, so that a stray print, also of a library or of a child
+// that inherits it, can't reach the client.
+func keepStdoutForMCP() error {
+	own, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return fmt.Errorf("cannot duplicate standard output: %w", err)
+	}
+	if err := unix.Dup2(int(os.Stderr.Fd()), 1); err != nil {
+		return fmt.Errorf("cannot point descriptor 1 at standard error: %w", err)
+	}
+	os.Stdout = os.NewFile(uintptr(own), "MCP client")
+	return nil
+}

@@ -1,0 +1,237 @@
+//go:build !windows
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+
+	"rillbox/cache"
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+// config holds the effective settings: flags over environment over the TOML
+// file over defaults.
+type config struct {
+	CacheDir      string
+	CacheMaxBytes int64
+	Offline       bool
+
+	DenoPath, PyodidePath               string
+	DenoPermissions, PyodidePermissions deno.Permissions
+	AllowImport, Env                    []string
+	AllowPackages, DenyPackages         []string
+	MinReleaseAge                       time.Duration
+	IndexURL, CDNURL                    string
+	Warm                                int
+	Limits                              supervisor.Limits
+	LogLevel                            string
+
+	file     string // the TOML file read, "" when there is none
+	settings []setting
+}
+
+// setting is one row of the table that flags, environment, TOML file, help
+// text and `rillbox config` are all made from.
+type setting struct {
+	key   string // the TOML key; the flag is the same with dashes
+	env   string
+	value value
+	help  string
+	from  string // where the value in force came from, for people
+}
+
+func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
+
+// newConfig returns the defaults.
+func newConfig() *config {
+	c := &config{
+		CacheMaxBytes: 10 << 30,
+		Warm:          1,
+		Limits:        supervisor.DefaultLimits(),
+		LogLevel:      "info",
+	}
+	add := func(key string, v value, help string) {
+		env := "RILLBOX_" + strings.ToUpper(key)
+		if strings.HasSuffix(key, "_permission_args") {
+			env = strings.ToUpper(key)
+		}
+		c.settings = append(c.settings, setting{key, env, v, help, "default"})
+	}
+	add("cache_dir", text(&c.CacheDir), "where runtimes and packages are kept")
+	add("cache_max_bytes", size(&c.CacheMaxBytes), "trim the cache to this size by last use; 0 means no limit")
+	add("offline", boolean(&c.Offline), "use the cache only, never the network")
+	add("deno", text(&c.DenoPath), "a Deno binary of your own, of the pinned version")
+	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
+	add("deno_permission_args", flags{&c.DenoPermissions}, "Deno permission flags for JavaScript and TypeScript")
+	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
+	add("env", &list{p: &c.Env}, "names of environment variables that programs get")
+	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
+	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages that may be used, as globs; empty means any")
+	add("deny_packages", &list{p: &c.DenyPackages}, "packages that may not be used, as globs")
+	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this")
+	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
+	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
+	add("warm", count(&c.Warm), "Python workers that `serve` keeps started ahead of time")
+	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
+	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
+	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
+	add("memory", size(&c.Limits.Memory), "memory of a program, above what its runtime needs")
+	add("output", size(&c.Limits.Output), "bytes kept of each output stream")
+	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
+	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
+	add("file_size", size(&c.Limits.FileBytes), "largest file that a program may write")
+	add("running", count(&c.Limits.Running), "programs that run at once")
+	add("waiting", count(&c.Limits.Waiting), "programs that may wait for a place; more are told to come back")
+	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
+	return c
+}
+
+// Settings whose flags every command has, and those that only a server needs;
+// the rest belong to the commands that run programs.
+var (
+	commonSettings = []string{"cache_dir", "offline", "log_level"}
+	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "running", "waiting"}
+)
+
+// bindFlags adds the flags of those settings for which want says true. Those
+// not among shown are left out of the command's help; `rillbox config --help`
+// has them all.
+func (c *config) bindFlags(fs *pflag.FlagSet, want func(key string) bool, shown ...string) {
+	for _, s := range c.settings {
+		if !want(s.key) {
+			continue
+		}
+		f := fs.VarPF(s.value, s.flag(), "", s.help)
+		f.Hidden = !slices.Contains(shown, s.key)
+		if s.value.Type() == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+func common(key string) bool { return slices.Contains(commonSettings, key) }
+
+func ofServer(key string) bool { return !common(key) }
+
+func ofRun(key string) bool { return !common(key) && !slices.Contains(serverSettings, key) }
+
+// load fills c from the file at path (the user's own when path is empty, where
+// it may be missing), from environ and from the flags that were given.
+// Everything wrong is told at once, by name.
+func (c *config) load(path string, environ []string, given *pflag.FlagSet) error {
+	table, err := c.readFile(path)
+	if err != nil {
+		return err
+	}
+	env := map[string]string{}
+	for _, e := range environ {
+		name, text, _ := strings.Cut(e, "=")
+		env[name] = text
+	}
+	var wrong []error
+	for i := range c.settings {
+		s := &c.settings[i]
+		inFile, fileHas := table[s.key]
+		delete(table, s.key)
+		inEnv, envHas := env[s.env]
+		delete(env, s.env)
+		switch flag := given.Lookup(s.flag()); {
+		case flag != nil && flag.Changed:
+			s.from = "--" + s.flag()
+		case envHas:
+			s.from = s.env
+			if err := s.value.Set(inEnv); err != nil {
+				wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", s.env, inEnv, err))
+			}
+		case fileHas:
+			s.from = c.file
+			if err := s.value.SetTOML(inFile); err != nil {
+				wrong = append(wrong, fmt.Errorf("%s: %s = %v: %w", c.file, s.key, inFile, err))
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		wrong = append(wrong, fmt.Errorf("%s: unknown key %q", c.file, key))
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if strings.HasPrefix(name, "RILLBOX_") && !strings.HasPrefix(name, "RILLBOX_TEST_") {
+			wrong = append(wrong, fmt.Errorf("unknown environment variable %s", name))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%w\n`rillbox config --help` lists all settings", errors.Join(wrong...))
+	}
+	return c.complete()
+}
+
+// complete replaces what has a default that depends on the machine.
+func (c *config) complete() error {
+	if c.CacheDir == "" {
+		dir, err := cache.DefaultDir()
+		if err != nil {
+			return fmt.Errorf("cannot tell where to keep the cache: %w; set RILLBOX_CACHE_DIR", err)
+		}
+		c.CacheDir = dir
+	}
+	dir, err := filepath.Abs(c.CacheDir)
+	if err != nil {
+		return fmt.Errorf("cache_dir %q: %w", c.CacheDir, err)
+	}
+	c.CacheDir = dir
+	if c.Limits.MaxTimeout < c.Limits.Timeout {
+		c.Limits.MaxTimeout = c.Limits.Timeout
+	}
+	return nil
+}
+
+// readFile reads the TOML file as a table. A missing file is an error only when
+// it was asked for by name.
+func (c *config) readFile(path string) (map[string]any, error) {
+	named := path != ""
+	if !named {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return nil, nil // no home, hence no file of the user's
+		}
+		path = filepath.Join(dir, "rillbox", "config.toml")
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	c.file = path
+	table := map[string]any{}
+	if err := toml.Unmarshal(data, &table); err != nil {
+		if decode := (*toml.DecodeError)(nil); errors.As(err, &decode) {
+			row, _ := decode.Position()
+			return nil, fmt.Errorf("%s:%d: %w", path, row, err)
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return table, nil
+}
+
+// from says where the value of the setting key came from.
+func (c *config) from(key string) string {
+	for _, s := range c.settings {
+		if s.key == key {
+			return s.from
+		}
+	}
+	panic("no setting " + key)
+}

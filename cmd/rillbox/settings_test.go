@@ -1,0 +1,146 @@
+//go:build !windows
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// load reads a configuration from a TOML text, an environment and flags.
+func load(t *testing.T, file string, environ []string, args ...string) (*config, error) {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	path := ""
+	if file != "" {
+		path = filepath.Join(t.TempDir(), "config.toml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newConfig()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.bindFlags(flags, func(string) bool { return true })
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	return c, c.load(path, environ, flags)
+}
+
+func TestFlagsBeatEnvironmentBeatsFileBeatsDefaults(t *testing.T) {
+	file := `memory = "1GiB"
+timeout = 5
+`
+	for _, step := range []struct {
+		name    string
+		file    string
+		environ []string
+		args    []string
+		want    time.Duration
+		from    string
+	}{
+		{"default", "", nil, nil, 30 * time.Second, "default"},
+		{"file", file, nil, nil, 5 * time.Second, "config.toml"},
+		{"environment", file, []string{"RILLBOX_TIMEOUT=6s"}, nil, 6 * time.Second, "RILLBOX_TIMEOUT"},
+		{"flag", file, []string{"RILLBOX_TIMEOUT=6s"}, []string{"--timeout", "7s"}, 7 * time.Second, "--timeout"},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			c, err := load(t, step.file, step.environ, step.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Limits.Timeout != step.want || filepath.Base(c.from("timeout")) != step.from {
+				t.Errorf("timeout = %v from %s, want %v from %s", c.Limits.Timeout, c.from("timeout"), step.want, step.from)
+			}
+		})
+	}
+}
+
+func TestWrongSettingsAreRefusedByName(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		file    string
+		environ []string
+		want    string
+	}{
+		{"unknown key", "tiemout = 3", nil, `unknown key "tiemout"`},
+		{"unknown table", "[limits]\ntimeout = 3", nil, `unknown key "limits"`},
+		{"unknown variable", "", []string{"RILLBOX_TIEMOUT=3"}, "RILLBOX_TIEMOUT"},
+		{"bad time", `timeout = "soon"`, nil, "timeout = soon"},
+		{"negative time", "", []string{"RILLBOX_TIMEOUT=-1s"}, "RILLBOX_TIMEOUT"},
+		{"endless time", "", []string{"RILLBOX_TIMEOUT=inf"}, "RILLBOX_TIMEOUT"},
+		{"bad size", "", []string{"RILLBOX_MEMORY=12 parsecs"}, "RILLBOX_MEMORY"},
+		{"too large a size", "", []string{"RILLBOX_MEMORY=9999999999TiB"}, "RILLBOX_MEMORY"},
+		{"bad bool", "", []string{"RILLBOX_OFFLINE=perhaps"}, "RILLBOX_OFFLINE"},
+		{"bad level", `log_level = "loud"`, nil, "log_level = loud"},
+		{"wrong type", `timeout = [1]`, nil, "timeout"},
+		{"list of numbers", `env = [1]`, nil, "env"},
+		{"no TOML", "timeout", nil, "config.toml:1"},
+		{"no permission flag", "", []string{"DENO_PERMISSION_ARGS=--inspect"}, "--inspect"},
+		{"shell operator", "", []string{"DENO_PERMISSION_ARGS=--allow-net; rm"}, "DENO_PERMISSION_ARGS"},
+		{"open quote", "", []string{"DENO_PERMISSION_ARGS=--allow-read='a"}, "DENO_PERMISSION_ARGS"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := load(t, row.file, row.environ)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("err = %v, want one that names %q", err, row.want)
+			}
+		})
+	}
+}
+
+func TestPermissionArgsAreSplitAsAShellDoes(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                   {},
+		"  ":                                 {},
+		"--allow-net=a.example --allow-read": {"--allow-net=a.example", "--allow-read"},
+		`--allow-read="/a b" '--deny-net=x.example'`: {"--allow-read=/a b", "--deny-net=x.example"},
+		"--allow-read=/$HOME":                        {"--allow-read=/$HOME"},
+	} {
+		c, err := load(t, "", []string{"DENO_PERMISSION_ARGS=" + text})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if got := c.DenoPermissions.Args(); !slices.Equal(got, want) {
+			t.Errorf("%q gave %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAFlagGivenAgainAddsToItsList(t *testing.T) {
+	c, err := load(t, "", []string{"RILLBOX_ENV=LANG"}, "--env", "TZ,LANG", "--env", "EDITOR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"TZ", "LANG", "EDITOR"}; !slices.Equal(c.Env, want) {
+		t.Errorf("env = %q, want %q", c.Env, want)
+	}
+}
+
+// What `rillbox config` prints is a configuration file that gives the same again.
+func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
+	first, err := load(t, "", []string{"DENO_PERMISSION_ARGS=--allow-net=x '--allow-read=/a b'", "RILLBOX_MIN_RELEASE_AGE=7d",
+		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_DENY_PACKAGES=left-*,right"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	if err := first.print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	second, err := load(t, printed.String(), nil)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, printed.String())
+	}
+	for i, s := range first.settings {
+		if got := second.settings[i].value.String(); got != s.value.String() {
+			t.Errorf("%s = %q when read again, was %q", s.key, got, s.value)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+//go:build !windows
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rillbox/supervisor"
+)
+
+func newSetupCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "setup [LANG...]",
+		Short: "Fetch and prepare the languages, so that later runs need no network",
+		Long: `Fetch and prepare the languages named (default: all): Deno for JavaScript and
+TypeScript, Deno and Pyodide for Python. Packages are fetched by the programs that
+use them, at their first run.`,
+		Example: `  rillbox setup
+  rillbox setup python`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.setup(cmd, args)
+		},
+	}
+	a.config.bindFlags(cmd.Flags(), ofRun)
+	return cmd
+}
+
+func (a *app) setup(cmd *cobra.Command, args []string) error {
+	wanted, err := languagesNamed(args)
+	if err != nil {
+		a.parsed = false
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	engines, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+	progress := a.newProgress()
+	defer progress.clear()
+	for _, t := range engines.toolchains(wanted) {
+		start := time.Now()
+		name := languageNames(t.Describe().Languages)
+		err := t.Prepare(ctx, progress.show)
+		progress.clear()
+		if ctx.Err() != nil {
+			return exitStatus(statusCancelled)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot set %s up: %w", name, err)
+		}
+		if !a.quiet {
+			fmt.Fprintf(os.Stderr, "%s: ready (%.1f s)\n", name, time.Since(start).Seconds())
+		}
+	}
+	return nil
+}
+
+// languagesNamed reads the names of languages; none means all.
+func languagesNamed(names []string) ([]supervisor.Language, error) {
+	if len(names) == 0 {
+		return []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python}, nil
+	}
+	var wanted []supervisor.Language
+	for _, name := range names {
+		language, ok := languages[strings.ToLower(name)]
+		if !ok {
+			return nil, fmt.Errorf("unknown language %q; want javascript, typescript or python", name)
+		}
+		wanted = append(wanted, language)
+	}
+	return wanted, nil
+}
+
+// languageNames is the list of names with "and".
+func languageNames(list []supervisor.Language) string {
+	names := make([]string, len(list))
+	for i, language := range list {
+		names[i] = string(language)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
+}
