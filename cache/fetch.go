@@ -1,0 +1,200 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// patience is how long a source may take to begin to answer before the next is
+// asked beside it.
+const patience = 1500 * time.Millisecond
+
+// Alternative is one of several places to get the same thing from.
+type Alternative struct {
+	// Name says which, in errors: "Deno's releases".
+	Name string
+	// Fetch fills dir, an empty directory, and fails unless what it put there
+	// is what was wanted, hashes included. It may use dir+".tmp" for work in
+	// progress. Its first call of progress says that the other side has begun
+	// to answer.
+	Fetch func(ctx context.Context, dir string, progress func(done, total int64)) error
+}
+
+// FetchAny fills the empty directory dir from the first alternative that
+// delivers. The next one is tried when one fails, and also beside one that has
+// not begun to answer after a moment; whoever is done first wins and the others
+// are stopped. what names what is wanted, as a person would; progress, which
+// may be nil, is not called concurrently and only ever moves forward.
+//
+// When there is no network, or the cache is offline, the error is NotCached's.
+func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(done, total int64), from ...Alternative) error {
+	if c.offline {
+		return NotCached(what)
+	}
+	tmp, err := c.tempDir("fetch-")
+	if err != nil {
+		return fmt.Errorf("fetch %s: %w", what, err)
+	}
+	defer removeAll(tmp)
+	ctx, cancel := context.WithCancel(ctx)
+	r := race{
+		ctx: ctx, tmp: tmp, from: from, progress: progress, answered: map[int]bool{},
+		done: make(chan arrival, len(from)), heard: make(chan int, len(from)),
+	}
+	defer r.all.Wait()
+	defer cancel()
+	winner, err := r.run()
+	if err == nil {
+		err = moveEntries(winner, dir)
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case IsOffline(err):
+		c.log.Debug("the network is not reachable", "wanted", what, "err", err)
+		return NotCached(what)
+	}
+	return fmt.Errorf("fetch %s: %w", what, err)
+}
+
+func moveEntries(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// race is one FetchAny in work.
+type race struct {
+	ctx      context.Context
+	tmp      string
+	from     []Alternative
+	started  int // how many of from
+	running  int
+	answered map[int]bool // of those running, who began to answer
+	done     chan arrival
+	heard    chan int
+	all      sync.WaitGroup
+
+	mu       sync.Mutex
+	best     int64
+	progress func(done, total int64)
+}
+
+// arrival is the end of one alternative.
+type arrival struct {
+	who int
+	dir string
+	err error
+}
+
+// run returns the directory of the winner.
+func (r *race) run() (string, error) {
+	var failed failures
+	slow := time.NewTimer(patience)
+	defer slow.Stop()
+	r.next(slow)
+	for r.running > 0 {
+		select {
+		case who := <-r.heard:
+			r.answered[who] = true
+		case <-slow.C:
+			if len(r.answered) == 0 {
+				r.next(slow)
+			}
+		case a := <-r.done:
+			r.running--
+			delete(r.answered, a.who)
+			if a.err == nil {
+				return a.dir, nil
+			}
+			failed = append(failed, fmt.Errorf("%s: %w", r.from[a.who].Name, a.err))
+			if len(r.answered) == 0 {
+				r.next(slow)
+			}
+		case <-r.ctx.Done():
+			return "", context.Cause(r.ctx)
+		}
+	}
+	return "", failed
+}
+
+// next starts the next alternative, if there is one.
+func (r *race) next(slow *time.Timer) {
+	if r.started == len(r.from) {
+		return
+	}
+	who := r.started
+	r.started++
+	r.running++
+	slow.Reset(patience)
+	r.all.Go(func() {
+		dir := filepath.Join(r.tmp, fmt.Sprint(who))
+		var once sync.Once
+		err := os.Mkdir(dir, 0o700)
+		if err == nil {
+			err = r.from[who].Fetch(r.ctx, dir, func(done, total int64) {
+				once.Do(func() { r.heard <- who })
+				r.forward(done, total)
+			})
+		}
+		r.done <- arrival{who, dir, err}
+	})
+}
+
+func (r *race) forward(done, total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.progress != nil && done > r.best {
+		r.best = done
+		r.progress(done, total)
+	}
+}
+
+// failures are the errors of all alternatives.
+type failures []error
+
+func (f failures) Error() string {
+	if len(f) == 0 {
+		return "there is nowhere to get it from"
+	}
+	var lines []string
+	for _, err := range f {
+		lines = append(lines, err.Error())
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Unwrap shows the missing network as the cause only when nobody answered.
+func (f failures) Unwrap() []error {
+	var answered []error
+	for _, err := range f {
+		if !IsOffline(err) && !errors.Is(err, ErrNoSource) {
+			answered = append(answered, err)
+		}
+	}
+	if len(answered) > 0 {
+		return answered
+	}
+	return f
+}
+
+// ErrNoSource is what an Alternative's Fetch wraps when this machine has no
+// such source (a tool is missing, nothing is configured); it says nothing of
+// the network.
+var ErrNoSource = errors.New("no such source on this machine")
