@@ -141,6 +141,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
 	go c.reap()
 	go c.watchMemory()
+	go c.watchDisk()
 	return c, nil
 }
 

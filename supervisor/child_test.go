@@ -87,6 +87,13 @@ func playChild(role string, args []string) int {
 			fmt.Print(err)
 			return 1
 		}
+	case "litter":
+		for i := 0; ; i++ {
+			if err := os.WriteFile(fmt.Sprintf("file-%d", i), make([]byte, 1<<10), 0o600); err != nil {
+				fmt.Print(err)
+				return 1
+			}
+		}
 	case "read":
 		if _, err := os.ReadFile(args[0]); err != nil {
 			fmt.Print(err)
@@ -289,6 +296,26 @@ func TestFileSizeLimitIsAnErrorInTheChild(t *testing.T) {
 	p := play(t, limits, nil, "", "write", "big")
 	if p.Code != 1 || !strings.Contains(p.stdout, "file too large") {
 		t.Errorf("ended with %v %d, %q", p.Status, p.Code, p.stdout)
+	}
+}
+
+func TestDirectoryLimits(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		files, bytes int64
+		want         string
+	}{
+		{"files", 100, 1 << 30, "100 files"},
+		{"bytes", 1 << 30, 1 << 20, "1 MiB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			limits := DefaultLimits()
+			limits.Files, limits.FileBytes = test.files, test.bytes
+			p := play(t, limits, nil, "", "litter")
+			if p.Status != Failed || !strings.Contains(p.Reason, test.want) {
+				t.Errorf("ended with %v, %q", p.Status, p.Reason)
+			}
+		})
 	}
 }
 

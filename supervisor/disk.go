@@ -1,0 +1,63 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+)
+
+// diskInterval is how often a child's directory is looked at. A single file
+// can't outgrow Limits.FileBytes between two looks: the kernel refuses that.
+const diskInterval = 100 * time.Millisecond
+
+// watchDisk ends the child when its directory holds more than it may.
+func (c *Child) watchDisk() {
+	if c.command.Dir == "" {
+		return
+	}
+	tick := time.NewTicker(diskInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+		}
+		files, bytes := measure(c.command.Dir, c.limits.Files)
+		switch {
+		case files > c.limits.Files:
+			c.Kill(Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))
+		case bytes > c.limits.FileBytes:
+			c.Kill(Failed, fmt.Sprintf("the files in the program's directory have more than their %d MiB", c.limits.FileBytes>>20))
+		}
+	}
+}
+
+var errEnough = errors.New("enough was seen")
+
+// measure counts what is in dir, and stops soon after limit files. What can't
+// be read (it was just removed, or is locked by the guest against us) counts
+// as a file without bytes.
+func measure(dir string, limit int64) (files, bytes int64) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if path == dir {
+			return nil
+		}
+		files++
+		if files > limit {
+			return errEnough
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return files, bytes
+}
