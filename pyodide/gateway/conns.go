@@ -1,0 +1,44 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"sync"
+)
+
+const maxWaiting = 256
+
+// waiting bounds the connections on which no request is being served. Which
+// child opened one is unknown until it sends a request, so that a hostile one
+// could take every place; the oldest is closed for a new one instead.
+type waiting struct {
+	mu    sync.Mutex
+	since map[net.Conn]uint64
+	count uint64
+}
+
+// connState is the http.Server's hook.
+func (w *waiting) connState(conn net.Conn, state http.ConnState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state != http.StateNew && state != http.StateIdle {
+		delete(w.since, conn)
+		return
+	}
+	if w.since == nil {
+		w.since = map[net.Conn]uint64{}
+	}
+	w.count++
+	w.since[conn] = w.count
+	if len(w.since) <= maxWaiting {
+		return
+	}
+	oldest := conn
+	for c, since := range w.since {
+		if since < w.since[oldest] {
+			oldest = c
+		}
+	}
+	delete(w.since, oldest)
+	_ = oldest.Close() // the server notices
+}

@@ -1,0 +1,198 @@
+// Package gateway is the only network that a Python child has: an HTTP server
+// on loopback, through which index pages and wheels flow from the package
+// index, Pyodide's CDN and the cache to children, and nothing flows back.
+//
+// A child holds a Grant: a path that it can't guess for another child. Below it:
+//
+//	simple/{project}/            index page, as JSON (PEP 691), its links leading to file/
+//	file/{sha256}/{name}         a file of such a page or of an install plan
+//	file/{sha256}/{name}.metadata   its metadata (PEP 658)
+//	cdn/{name}                   a file of Pyodide's lock file
+//	url/{URL}                    a wheel by its https URL, percent-encoded whole
+//
+// It assumes a hostile guest on the other end, and promises:
+//
+//   - A guest reaches nothing but what an index page, the lock file or a plan
+//     named, and wheels by https URL on public addresses, each hop of every
+//     redirect checked when it is dialled. No redirect is passed on.
+//   - No byte of a file is sent before the whole has the SHA-256 that the index
+//     or lock file gave. A file without one is refused.
+//   - The operator's Policy holds for every file, wherever it comes from.
+//   - What was fetched once is served with the network gone; what is missing is
+//     named within 5 s.
+//
+// Failures are plain text that says what was asked, why it failed and what to
+// do: 403 refused by policy or rule, 404 not named by anything, 429 too many
+// requests, 502 a bad answer from the source, 504 not cached and no network.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"rillbox/cache"
+)
+
+// Options are the choices that a Gateway has; Cache is required.
+type Options struct {
+	Cache *cache.Cache
+	// IndexURLs are the package indexes (PEP 503 or 691), asked in this order:
+	// the first that has a project is the only one for it. They may be on
+	// private addresses, and may hold a user and password.
+	IndexURLs []string
+	// CDN is the URL below which the files of Lock are; it ends in "/".
+	CDN string
+	// Lock is Pyodide's pyodide-lock.json; nil means no files below cdn/.
+	Lock   []byte
+	Policy Policy
+	// Log gets what is refused and what goes wrong; nil discards it.
+	Log *slog.Logger
+}
+
+// Gateway serves the children of one server process.
+type Gateway struct {
+	cache   *cache.Cache
+	indexes []*url.URL
+	locked  map[string]entry // by file name: Pyodide's lock file
+	cdn     *url.URL         // nil without one
+	policy  Policy
+	log     *slog.Logger
+	now     func() time.Time // for tests
+
+	fetch   *fetcher
+	pages   pageCache
+	flights singleflight.Group // index pages, by URL
+	watch   watchers           // of downloads
+
+	listener net.Listener
+	server   *http.Server
+	stop     context.CancelFunc
+	stopped  context.Context
+
+	mu     sync.Mutex
+	grants map[string]*Grant // by token
+}
+
+// New starts a gateway on a free port of 127.0.0.1.
+func New(o Options) (*Gateway, error) {
+	g := &Gateway{
+		cache: o.Cache, policy: o.Policy, log: o.Log, now: time.Now,
+		fetch: newFetcher(), grants: map[string]*Grant{},
+	}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if err := g.policy.validate(); err != nil {
+		return nil, fmt.Errorf("package gateway: %w", err)
+	}
+	for _, index := range o.IndexURLs {
+		u, err := operatorURL(index)
+		if err != nil {
+			return nil, fmt.Errorf("package gateway: package index: %w", err)
+		}
+		g.indexes = append(g.indexes, u)
+	}
+	if o.CDN != "" {
+		u, err := operatorURL(o.CDN)
+		if err != nil {
+			return nil, fmt.Errorf("package gateway: Pyodide's CDN: %w", err)
+		}
+		g.cdn = u
+	}
+	var err error
+	if g.locked, err = g.readLock(o.Lock); err != nil {
+		return nil, fmt.Errorf("package gateway: Pyodide's lock file: %w", err)
+	}
+	if g.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("package gateway: %w", err)
+	}
+	g.stopped, g.stop = context.WithCancel(context.Background())
+	g.server = &http.Server{
+		Handler:           http.HandlerFunc(g.serve),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+		ConnState:         new(waiting).connState,
+	}
+	go func() {
+		if err := g.server.Serve(g.listener); !errors.Is(err, http.ErrServerClosed) {
+			g.log.Error("the package gateway ended", "err", err)
+		}
+	}()
+	return g, nil
+}
+
+// operatorURL reads a URL of the configuration. It is not quoted in the error:
+// it may hold a password.
+func operatorURL(s string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(s))
+	if err != nil {
+		return nil, errors.New("its URL is malformed")
+	}
+	if (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.Opaque != "" {
+		return nil, fmt.Errorf("%q is not an http or https URL", u.Redacted())
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// Addr is the host and port that children need to reach.
+func (g *Gateway) Addr() string { return g.listener.Addr().String() }
+
+// Close ends the server and every grant.
+func (g *Gateway) Close() {
+	g.stop()
+	_ = g.server.Close() // the listener's error helps nobody now
+	g.fetch.close()
+	g.mu.Lock()
+	grants := g.grants
+	g.grants = map[string]*Grant{}
+	g.mu.Unlock()
+	for _, grant := range grants {
+		grant.Close()
+	}
+}
+
+// Grant makes a path for one child. progress may be nil; see SetProgress.
+func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	grant := newGrant(g, base64.RawURLEncoding.EncodeToString(random[:]))
+	grant.SetProgress(progress)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grants[grant.token] = grant
+	return grant
+}
+
+// lookup returns the grant of a token, or nil. That comparing takes a time that
+// depends on the token is of no use to a guest: 256 random bits, and a hash
+// with a random seed before any byte is compared.
+func (g *Gateway) lookup(token string) *Grant {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.grants[token]
+}
+
+func (g *Gateway) forget(token string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.grants, token)
+}
+
+// noFetch says that only the cache may be asked.
+func (g *Gateway) noFetch() bool { return g.policy.NoFetch || g.cache.Offline() }

@@ -1,0 +1,238 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	atOnce    = 16  // requests of one grant that are served at once
+	queued    = 512 // and that wait; more are refused
+	perSecond = 200 // requests of one grant, after a burst of as many
+	keptPages = 500 // index pages whose links work, the latest
+	keptBytes = 128 << 20
+)
+
+// File is one file that a guest got, or that an install plan names.
+type File struct {
+	Name     string // project, normalised; for Source "pyodide" the lock file's name
+	Version  string
+	Filename string
+	URL      string // where it comes from, without user and password
+	SHA256   string
+	Source   string // "pyodide" (its CDN), "index" or "url"
+	Cached   bool   // it did not have to be fetched
+	Size     int64  // bytes; 0 in a plan when unknown
+}
+
+// Grant is one child's access to the gateway. It is safe for concurrent use.
+type Grant struct {
+	g      *Gateway
+	token  string
+	closed context.Context
+	close  context.CancelFunc
+
+	queue, slots chan struct{}
+	rate         *rate.Limiter
+
+	progressMu sync.Mutex // held while progress runs
+	progress   func(stage string, done, total int64)
+
+	mu        sync.Mutex
+	pages     map[string]*projectPage // by project
+	pageOrder []string                // of pages, oldest first
+	pageBytes int64
+	plan      map[fileKey]entry
+	served    []File
+}
+
+type fileKey struct{ sha256, filename string }
+
+// entry is a file that may be served, and where it is from.
+type entry struct {
+	File
+	from    source
+	refused string // why it is not served after all
+}
+
+func newGrant(g *Gateway, token string) *Grant {
+	gr := &Grant{
+		g: g, token: token,
+		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
+		rate:  rate.NewLimiter(perSecond, perSecond),
+		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
+	}
+	gr.closed, gr.close = context.WithCancel(g.stopped)
+	return gr
+}
+
+// BaseURL is the URL of the grant; it ends in "/".
+func (gr *Grant) BaseURL() string { return "http://" + gr.g.Addr() + "/" + gr.token + "/" }
+
+// Close makes the path one that leads nowhere, and ends what is under way.
+func (gr *Grant) Close() {
+	gr.g.forget(gr.token)
+	gr.close()
+	gr.SetProgress(nil)
+}
+
+// SetProgress says what to call with news of downloads that the guest waits
+// for: a stage such as "fetching numpy 2.4.6", and bytes (total is 0 when
+// unknown). It is called from one goroutine at a time, and no more once
+// SetProgress or Close has returned; it must call neither.
+func (gr *Grant) SetProgress(progress func(stage string, done, total int64)) {
+	gr.progressMu.Lock()
+	defer gr.progressMu.Unlock()
+	gr.progress = progress
+}
+
+func (gr *Grant) tell(stage string, done, total int64) {
+	gr.progressMu.Lock()
+	defer gr.progressMu.Unlock()
+	if gr.progress != nil {
+		gr.progress(stage, done, total)
+	}
+}
+
+// Served lists the files that the guest got, in the order of their first use.
+func (gr *Grant) Served() []File {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	return slices.Clone(gr.served)
+}
+
+func (gr *Grant) note(f File) {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	same := func(o File) bool { return o.SHA256 == f.SHA256 && o.Filename == f.Filename }
+	if !slices.ContainsFunc(gr.served, same) {
+		gr.served = append(gr.served, f)
+	}
+}
+
+// Allow lets the guest have the files of an install plan below file/, as if an
+// index page had named them. The caller vouches for the plan; the policy is
+// asked again for each file when it is served. It does nothing when one of the
+// files is malformed.
+func (gr *Grant) Allow(files []File) error {
+	plan := make(map[fileKey]entry, len(files))
+	for _, f := range files {
+		e, err := gr.g.planned(f)
+		if err != nil {
+			return fmt.Errorf("install plan: %w", err)
+		}
+		plan[fileKey{f.SHA256, f.Filename}] = e
+	}
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	for key, e := range plan {
+		gr.plan[key] = e
+	}
+	return nil
+}
+
+// planned is the entry of a plan's file. Its URL may lead to an origin that the
+// operator configured.
+func (g *Gateway) planned(f File) (entry, error) {
+	if !isFilename(f.Filename) || !isSHA256(f.SHA256) || !isProjectName(f.Name) {
+		return entry{}, fmt.Errorf("%.300q with sha256 %.100q of package %.200q is malformed", f.Filename, f.SHA256, f.Name)
+	}
+	u, err := url.Parse(f.URL)
+	if err != nil || u.Host == "" {
+		return entry{}, fmt.Errorf("the URL of %s is malformed", f.Filename)
+	}
+	u.User = nil
+	f.URL = u.String()
+	from := source{url: u, host: g.linkHost}
+	for _, home := range append(slices.Clone(g.indexes), g.cdn) {
+		if sameOrigin(u, home) && f.Source != "url" {
+			from.home = home
+		}
+	}
+	if f.Source == "url" {
+		from.host = g.policy.CheckHost
+	}
+	return entry{File: f, from: from}, nil
+}
+
+// linkHost refuses hosts that pages may not link to.
+func (g *Gateway) linkHost(host string) error { return g.policy.checkHost(host, false) }
+
+// remember makes the links of a page work, and forgets the oldest pages when
+// they are too many.
+func (gr *Grant) remember(p *projectPage) {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	if old, ok := gr.pages[p.project]; ok {
+		gr.pageBytes += p.size - old.size
+		gr.pages[p.project] = p
+		return
+	}
+	gr.pages[p.project] = p
+	gr.pageOrder = append(gr.pageOrder, p.project)
+	gr.pageBytes += p.size
+	for len(gr.pageOrder) > 1 && (len(gr.pageOrder) > keptPages || gr.pageBytes > keptBytes) {
+		oldest := gr.pageOrder[0]
+		gr.pageBytes -= gr.pages[oldest].size
+		delete(gr.pages, oldest)
+		gr.pageOrder = gr.pageOrder[1:]
+	}
+}
+
+// named returns what a page or plan of this grant says of a file.
+func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bool) {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	if e, ok := gr.plan[fileKey{sha256, filename}]; ok {
+		return e, "", true
+	}
+	project, _, err := wheelName(filename)
+	if err != nil {
+		return gr.sourceArchive(sha256, filename)
+	}
+	p := gr.pages[project]
+	if p == nil {
+		return entry{}, "", false
+	}
+	f := p.find(sha256, filename)
+	if f == nil || !f.visible(gr.g.policy, gr.g.now()) {
+		return entry{}, "", false
+	}
+	return p.entry(gr.g, f), f.CoreMetadata["sha256"], true
+}
+
+// sourceArchive finds a file whose name does not tell its project.
+func (gr *Grant) sourceArchive(sha256, filename string) (e entry, metadata string, ok bool) {
+	for _, p := range gr.pages {
+		if f := p.find(sha256, filename); f != nil {
+			return p.entry(gr.g, f), "", true
+		}
+	}
+	return entry{}, "", false
+}
+
+// enter waits for the grant's turn. The caller calls leave unless there is an
+// error.
+func (gr *Grant) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case gr.queue <- struct{}{}:
+	default:
+		return nil, errTooMany
+	}
+	if err := gr.rate.Wait(ctx); err != nil {
+		<-gr.queue
+		return nil, err
+	}
+	select {
+	case gr.slots <- struct{}{}:
+		return func() { <-gr.slots; <-gr.queue }, nil
+	case <-ctx.Done():
+		<-gr.queue
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,279 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"rillbox/cache"
+)
+
+const (
+	indexKind   = "index" // of the cache; the key is the page's URL
+	freshFor    = 10 * time.Minute
+	absentFor   = 30 * time.Second // that "no such project" is believed
+	maxPage     = 64 << 20         // bytes
+	pageWait    = 90 * time.Second // to fetch one page
+	pagesInside = 64 << 20         // bytes of pages kept parsed
+)
+
+// errNoProject says that no index has a project.
+var errNoProject = errors.New("no package index has it")
+
+// projectPage is a page and what is known of it. It is not changed.
+type projectPage struct {
+	*page // nil when the index has no such project
+	pageRecord
+	index *url.URL // the index that it is from
+}
+
+// pageRecord is the first line of a page in the cache; the body as the index
+// sent it follows.
+type pageRecord struct {
+	Fetched  time.Time `json:"fetched"`
+	Absent   bool      `json:"absent,omitempty"` // the index has no such project
+	URL      string    `json:"url"`              // of the page, after redirects
+	Type     string    `json:"type,omitempty"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified string    `json:"modified,omitempty"`
+}
+
+// fresh says whether the page need not be asked for again.
+func (p *projectPage) fresh(now time.Time) bool {
+	keep := freshFor
+	if p.Absent {
+		keep = absentFor
+	}
+	age := now.Sub(p.Fetched)
+	return age >= 0 && age < keep
+}
+
+// entry is the file f of the page, to be served.
+func (p *projectPage) entry(g *Gateway, f *pageFile) entry {
+	e := entry{refused: f.refused, File: File{
+		Name: p.project, Version: f.version, Filename: f.Filename,
+		SHA256: f.sha256(), Source: "index", Size: f.Size,
+	}}
+	if f.link != nil {
+		link := *f.link
+		link.User = nil
+		e.URL = link.String()
+		e.from = source{url: &link, host: g.linkHost}
+		// A page that came from elsewhere speaks for that place, not for the index.
+		if page, err := url.Parse(p.URL); err == nil && sameOrigin(page, p.index) {
+			e.from.home = p.index
+		}
+	}
+	return e
+}
+
+// project finds the page of a project in the first index that has it. When an
+// index gives no answer, those after it are not asked: they may have another
+// project of the same name.
+func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error) {
+	if len(g.indexes) == 0 {
+		return nil, &refusedError{"no package index is configured"}
+	}
+	for _, index := range g.indexes {
+		p, err := g.projectOf(ctx, index, name)
+		if err != nil || !p.Absent {
+			return p, err
+		}
+	}
+	return nil, errNoProject
+}
+
+// projectOf asks one index, once for all who want the same page at a time.
+func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
+	link := index.JoinPath(name, "/")
+	link.User = nil
+	flight := g.flights.DoChan(link.String(), func() (any, error) {
+		ctx, cancel := context.WithTimeoutCause(g.stopped, pageWait, errNoAnswer)
+		defer cancel()
+		return g.refresh(ctx, index, link, name)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case result := <-flight:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*projectPage), nil
+	}
+}
+
+// refresh returns the page from memory or the cache if it is fresh or there is
+// no better, else from the index.
+func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string) (*projectPage, error) {
+	key := link.String()
+	old := g.pages.get(key)
+	if old == nil || !old.fresh(g.now()) {
+		if stored := g.storedPage(index, key, name); stored != nil {
+			old = stored
+			g.pages.put(key, old)
+		}
+	}
+	if old != nil && (old.fresh(g.now()) || g.noFetch()) {
+		return old, nil
+	}
+	if g.noFetch() {
+		return nil, cache.ErrMiss
+	}
+	p, err := g.fetchPage(ctx, index, link, name, old)
+	if err != nil {
+		if old == nil {
+			return nil, err
+		}
+		g.log.Warn("an index page could not be refreshed, the old one is used", "page", key, "age", g.now().Sub(old.Fetched), "err", err)
+		return old, nil
+	}
+	g.pages.put(key, p)
+	return p, nil
+}
+
+// fetchPage asks the index for a page, or whether old still holds, and stores it.
+func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name string, old *projectPage) (*projectPage, error) {
+	header := http.Header{"Accept": {acceptPage}}
+	if old != nil && old.ETag != "" {
+		header.Set("If-None-Match", old.ETag)
+	} else if old != nil && old.Modified != "" {
+		header.Set("If-Modified-Since", old.Modified)
+	}
+	resp, err := g.fetch.get(ctx, source{url: link, home: index, host: g.linkHost}, header)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	p := &projectPage{index: index, pageRecord: pageRecord{Fetched: g.now(), URL: resp.Request.URL.String()}}
+	var body []byte
+	switch {
+	case resp.StatusCode == http.StatusNotModified && old != nil:
+		p.page, p.pageRecord = old.page, old.pageRecord
+		p.Fetched = g.now()
+		if body, err = g.storedBody(link.String()); err != nil {
+			return p, nil // trimmed meanwhile; it will be fetched whole next time
+		}
+	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
+		p.Absent = true
+	case resp.StatusCode == http.StatusOK:
+		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxPage+1)); err != nil {
+			return nil, &unreachableError{link.Host, err}
+		}
+		if len(body) > maxPage {
+			return nil, fmt.Errorf("the page of %s on %s is larger than %d bytes", name, link.Host, maxPage)
+		}
+		p.Type, p.ETag, p.Modified = resp.Header.Get("Content-Type"), resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
+		if p.page, err = parsePage(name, resp.Request.URL, p.Type, body); err != nil {
+			return nil, fmt.Errorf("the page of %s on %s: %w", name, link.Host, err)
+		}
+	default:
+		return nil, &statusError{link.Host, resp.StatusCode}
+	}
+	if err := g.storePage(ctx, link.String(), p.pageRecord, body); err != nil {
+		g.log.Warn("an index page could not be stored", "page", link.String(), "err", err)
+	}
+	return p, nil
+}
+
+func (g *Gateway) storePage(ctx context.Context, key string, record pageRecord, body []byte) error {
+	head, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	content := io.MultiReader(bytes.NewReader(append(head, '\n')), bytes.NewReader(body))
+	_, err = g.cache.Put(ctx, indexKind, key, content)
+	return err
+}
+
+// storedPage reads a page from the cache; nil when it is not there, or not
+// readable any more.
+func (g *Gateway) storedPage(index *url.URL, key, name string) *projectPage {
+	record, body, err := g.stored(key)
+	if err != nil {
+		if !errors.Is(err, cache.ErrMiss) {
+			g.log.Warn("a stored index page is of no use", "page", key, "err", err)
+		}
+		return nil
+	}
+	p := &projectPage{index: index, pageRecord: record}
+	if p.Absent {
+		return p
+	}
+	base, err := url.Parse(record.URL)
+	if err == nil {
+		p.page, err = parsePage(name, base, record.Type, body)
+	}
+	if err != nil {
+		g.log.Warn("a stored index page is of no use", "page", key, "err", err)
+		return nil
+	}
+	return p
+}
+
+func (g *Gateway) storedBody(key string) ([]byte, error) {
+	_, body, err := g.stored(key)
+	return body, err
+}
+
+func (g *Gateway) stored(key string) (record pageRecord, body []byte, err error) {
+	path, err := g.cache.Get(indexKind, key)
+	if err != nil {
+		return record, nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return record, nil, err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	head, err := r.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(head, &record)
+	}
+	if err == nil {
+		body, err = io.ReadAll(r)
+	}
+	return record, body, err
+}
+
+// pageCache keeps parsed pages, as parsing a large one takes 100 ms.
+type pageCache struct {
+	mu    sync.Mutex
+	pages map[string]*projectPage // by URL
+	size  int64
+}
+
+func (c *pageCache) get(key string) *projectPage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages[key]
+}
+
+// put drops all pages when they are too many: they are in the cache on disk.
+func (c *pageCache) put(key string, p *projectPage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size += p.bytes(); c.pages == nil || c.size > pagesInside {
+		c.pages, c.size = map[string]*projectPage{}, p.bytes()
+	}
+	c.pages[key] = p
+}
+
+// bytes is about what the page takes in memory.
+func (p *projectPage) bytes() int64 {
+	const least = 1 << 10
+	if p.page == nil {
+		return least
+	}
+	return least + p.size
+}

@@ -1,0 +1,41 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// readLock reads the files that Pyodide's lock file names.
+func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
+	files := map[string]entry{}
+	if len(lock) == 0 {
+		return files, nil
+	}
+	var doc struct {
+		Packages map[string]struct {
+			Name     string `json:"name"`
+			Version  string `json:"version"`
+			FileName string `json:"file_name"`
+			SHA256   string `json:"sha256"`
+		} `json:"packages"`
+	}
+	if err := json.Unmarshal(lock, &doc); err != nil {
+		return nil, err
+	}
+	for _, p := range doc.Packages {
+		if !isFilename(p.FileName) || !isSHA256(p.SHA256) || !isProjectName(p.Name) {
+			return nil, fmt.Errorf("package %q: file name %q with sha256 %q is malformed", p.Name, p.FileName, p.SHA256)
+		}
+		e := entry{File: File{Name: Normalize(p.Name), Version: p.Version, Filename: p.FileName, SHA256: p.SHA256, Source: "pyodide"}}
+		if g.cdn == nil {
+			e.refused = "no URL of Pyodide's CDN is configured"
+		} else {
+			link := g.cdn.JoinPath(p.FileName)
+			link.User = nil
+			e.URL = link.String()
+			e.from = source{url: link, home: g.cdn, host: g.linkHost}
+		}
+		files[p.FileName] = e
+	}
+	return files, nil
+}

@@ -1,0 +1,379 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"rillbox/cache"
+)
+
+const (
+	maxURL    = 2048 // bytes of a wheel's URL
+	writeWait = 30 * time.Second
+)
+
+// httpError is an answer that says why there is no other.
+type httpError struct {
+	status int
+	text   string
+}
+
+func (e *httpError) Error() string { return e.text }
+
+var (
+	errTooMany = &httpError{http.StatusTooManyRequests, "too many requests at once; wait for some of them to end"}
+	errNoPath  = &httpError{http.StatusNotFound, "nothing is here"}
+)
+
+// serve answers a request of a child.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if err := g.checkRequest(r); err != nil {
+		g.fail(w, r, err)
+		return
+	}
+	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	gr := g.lookup(token)
+	if gr == nil {
+		g.fail(w, r, errNoPath)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(gr.closed, cancel)()
+	leave, err := gr.enter(ctx)
+	if err != nil {
+		g.fail(w, r, err)
+		return
+	}
+	defer leave()
+	if err := g.route(w, r.WithContext(ctx), gr, path); err != nil {
+		g.fail(w, r, err)
+	}
+}
+
+// checkRequest refuses what no package installer sends: it comes from a
+// browser that was led here, or from somebody who looks for a hole.
+func (g *Gateway) checkRequest(r *http.Request) error {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return &httpError{http.StatusMethodNotAllowed, "only GET and HEAD are served"}
+	case r.Host != g.Addr(), !strings.HasPrefix(r.RequestURI, "/"):
+		return &httpError{http.StatusMisdirectedRequest, "this is not the host that was asked for"}
+	case r.Header.Get("Origin") != "", r.Header.Get("Sec-Fetch-Site") != "":
+		return &httpError{http.StatusForbidden, "web pages are not served"}
+	case r.ContentLength != 0, len(r.TransferEncoding) > 0, r.Header.Get("Upgrade") != "":
+		return &httpError{http.StatusBadRequest, "requests have no body and no upgrade here"}
+	}
+	return nil
+}
+
+// route serves path, still percent-encoded, below a grant's own.
+func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path string) error {
+	room, rest, _ := strings.Cut(path, "/")
+	switch room {
+	case "simple":
+		names, err := segments(strings.TrimSuffix(rest, "/"), 1)
+		if err != nil {
+			return err
+		}
+		return g.serveProject(w, r, gr, names[0])
+	case "file":
+		names, err := segments(rest, 2)
+		if err != nil {
+			return err
+		}
+		return g.serveFile(w, r, gr, names[0], names[1])
+	case "cdn":
+		names, err := segments(rest, 1)
+		if err != nil {
+			return err
+		}
+		e, ok := g.locked[names[0]]
+		if !ok {
+			return &httpError{http.StatusNotFound, fmt.Sprintf("Pyodide's lock file names no file %q", names[0])}
+		}
+		return g.serveEntry(w, r, gr, e)
+	case "url":
+		return g.serveURL(w, r, gr, rest)
+	}
+	return errNoPath
+}
+
+// segments decodes the parts of a path, once. A part that holds a separator
+// after that, or is none at all, is not one that we made.
+func segments(path string, want int) ([]string, error) {
+	parts := strings.Split(path, "/")
+	if len(parts) != want {
+		return nil, errNoPath
+	}
+	for i, part := range parts {
+		decoded, err := url.PathUnescape(part)
+		if err != nil || decoded == "" || decoded == "." || decoded == ".." || strings.ContainsAny(decoded, "/\\\x00") {
+			return nil, errNoPath
+		}
+		parts[i] = decoded
+	}
+	return parts, nil
+}
+
+// serveProject serves an index page.
+func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant, name string) error {
+	if !isProjectName(name) {
+		return &httpError{http.StatusNotFound, fmt.Sprintf("%.200q is not the name of a package", name)}
+	}
+	name = Normalize(name)
+	if err := g.policy.Check(name); err != nil {
+		return err
+	}
+	p, err := g.project(r.Context(), name)
+	if err != nil {
+		return g.explain("the index page of "+name, err)
+	}
+	gr.remember(p)
+	body, err := p.render(g.policy, g.now(), func(sha256, filename string) string {
+		return gr.BaseURL() + "file/" + sha256 + "/" + url.PathEscape(filename)
+	})
+	if err != nil {
+		return err
+	}
+	return send(w, r, simpleJSON, int64(len(body)), strings.NewReader(string(body)))
+}
+
+// serveFile serves a file that a page or plan named, or its metadata.
+func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, sha256, filename string) error {
+	wheel, isMetadata := strings.CutSuffix(filename, ".metadata")
+	e, metadata, ok := gr.named(sha256, wheel)
+	if !ok || (isMetadata && metadata == "") {
+		return &httpError{http.StatusNotFound, fmt.Sprintf("no index page that was asked for names %.300q with this sha256", filename)}
+	}
+	if !isMetadata {
+		return g.serveEntry(w, r, gr, e)
+	}
+	link := *e.from.url
+	link.Path += ".metadata"
+	if link.RawPath != "" {
+		link.RawPath += ".metadata"
+	}
+	e.from.url = &link
+	e.Filename, e.SHA256, e.Size = filename, metadata, 0
+	path, _, err := g.checkedBlob(r.Context(), gr, metadataKind, maxMetadata, e)
+	if err != nil {
+		return err
+	}
+	return sendFile(w, r, path)
+}
+
+// serveURL serves a wheel by its URL, which is percent-encoded as a whole.
+func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, escaped string) error {
+	e, err := g.wheelAt(escaped)
+	if err != nil {
+		return err
+	}
+	if e.SHA256 != "" {
+		return g.serveEntry(w, r, gr, e)
+	}
+	_, missErr := g.cache.Get(urlKind, e.URL)
+	e.SHA256, err = g.digestOfURL(r.Context(), gr, e)
+	if err != nil {
+		return g.explain(e.Filename, err)
+	}
+	path, hit, err := g.checkedBlob(r.Context(), gr, wheelKind, maxFile, e)
+	if err != nil {
+		g.forgetURL(e, err)
+		return err
+	}
+	e.Cached = hit && missErr == nil
+	return g.sendNoted(w, r, gr, e, path)
+}
+
+// wheelAt reads and judges a guest's URL.
+func (g *Gateway) wheelAt(escaped string) (entry, error) {
+	text, err := url.PathUnescape(escaped)
+	if err != nil || len(text) > maxURL {
+		return entry{}, &httpError{http.StatusBadRequest, "the URL is malformed or too long"}
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
+		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q is not an https URL without user and password", text)}
+	}
+	filename := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+	name, version, err := wheelName(filename)
+	if err != nil {
+		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q does not end in the file name of a wheel", text)}
+	}
+	if err := errors.Join(g.policy.Check(name), g.policy.CheckHost(u.Hostname())); err != nil {
+		return entry{}, err
+	}
+	if g.policy.MinReleaseAge > 0 {
+		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("the operator asks for a minimum release age, which a wheel by URL such as %s does not tell; use a release of the index", filename)}
+	}
+	sum := ""
+	for part := range strings.SplitSeq(u.Fragment, "&") {
+		if value, ok := strings.CutPrefix(part, "sha256="); ok {
+			if sum = strings.ToLower(value); !isSHA256(sum) {
+				return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q does not end in a sha256", text)}
+			}
+		}
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return entry{
+		File: File{Name: name, Version: version, Filename: filename, URL: u.String(), SHA256: sum, Source: "url"},
+		from: source{url: u, host: g.policy.CheckHost},
+	}, nil
+}
+
+// serveEntry serves a file that was named with its digest.
+func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, e entry) error {
+	path, hit, err := g.checkedBlob(r.Context(), gr, wheelKind, maxFile, e)
+	if err != nil {
+		return err
+	}
+	e.Cached = hit
+	return g.sendNoted(w, r, gr, e, path)
+}
+
+// checkedBlob is blob for what the policy and the file's own page allow; its
+// errors are for the guest.
+func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
+	if err := g.policy.Check(e.Name); err != nil {
+		return "", false, err
+	}
+	if e.refused != "" {
+		return "", false, &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %s", e.Filename, e.refused)}
+	}
+	path, hit, err = g.blob(ctx, gr, kind, limit, e)
+	if err != nil {
+		return "", false, g.explain(e.Filename, err)
+	}
+	return path, hit, nil
+}
+
+// sendNoted sends a package's file and notes it for Served.
+func (g *Gateway) sendNoted(w http.ResponseWriter, r *http.Request, gr *Grant, e entry, path string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	e.Size = st.Size()
+	if r.Method == http.MethodGet {
+		gr.note(e.File)
+	}
+	return sendFile(w, r, path)
+}
+
+func sendFile(w http.ResponseWriter, r *http.Request, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return send(w, r, "application/octet-stream", st.Size(), f)
+}
+
+// send sends a body whole: ranges and conditions of the request are not looked
+// at. A guest that does not read loses its connection after a while.
+func send(w http.ResponseWriter, r *http.Request, contentType string, size int64, body io.Reader) error {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	control := http.NewResponseController(w)
+	defer context.AfterFunc(r.Context(), func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
+	buf := make([]byte, 256<<10)
+	for r.Context().Err() == nil {
+		n, err := body.Read(buf)
+		if n > 0 {
+			_ = control.SetWriteDeadline(time.Now().Add(writeWait))
+			if r.Context().Err() != nil {
+				break
+			}
+			if _, err := w.Write(buf[:n]); err != nil {
+				break
+			}
+		}
+		if err == io.EOF {
+			_ = control.SetWriteDeadline(time.Time{})
+			return nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	panic(http.ErrAbortHandler) // headers are out: only the connection can tell
+}
+
+// explain turns an error into an answer about what was asked for.
+func (g *Gateway) explain(what string, err error) error {
+	var (
+		refused     *refusedError
+		denied      *DeniedError
+		unreachable *unreachableError
+		status      *statusError
+		mismatch    *mismatchError
+	)
+	switch {
+	case errors.As(err, &denied):
+		return err
+	case errors.Is(err, errNoProject):
+		return &httpError{http.StatusNotFound, what + ": " + err.Error() + "; check the spelling of the name"}
+	case errors.Is(err, cache.ErrMiss) && g.policy.NoFetch:
+		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the operator turned fetching off"}
+	case errors.Is(err, cache.ErrMiss), errors.Is(err, cache.ErrOffline):
+		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the network is not reachable (offline)"}
+	case errors.As(err, &unreachable):
+		return &httpError{http.StatusGatewayTimeout, fmt.Sprintf("%s is not in the cache, and the network is not reachable (%v)", what, unreachable)}
+	case errors.As(err, &refused):
+		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, refused)}
+	case errors.As(err, &mismatch):
+		return &httpError{http.StatusBadGateway, mismatch.Error()}
+	case errors.As(err, &status):
+		return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, status)}
+	}
+	return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err)}
+}
+
+// fail answers with an error as text.
+func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := http.StatusInternalServerError, "the package gateway failed; its log says why"
+	var answer *httpError
+	var denied *DeniedError
+	switch {
+	case errors.As(err, &answer):
+		status, text = answer.status, answer.text
+	case errors.As(err, &denied):
+		status, text = http.StatusForbidden, denied.Error()
+	case r.Context().Err() != nil, errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // nobody waits for it
+	default:
+		g.log.Error("the package gateway failed", "err", err)
+	}
+	g.log.Debug("a package request was not served", "status", status, "why", text)
+	h := w.Header()
+	if status == http.StatusMethodNotAllowed {
+		h.Set("Allow", "GET, HEAD")
+	}
+	if status == http.StatusBadRequest || status == http.StatusMethodNotAllowed {
+		h.Set("Connection", "close") // a body may follow, which is not read
+	}
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // a guest that went away
+}
