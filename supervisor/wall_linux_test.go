@@ -57,6 +57,8 @@ func TestWallHoldsAroundAChild(t *testing.T) {
 		{"read outside", &launcher.Wall{ReadOnly: []string{self}}, []string{"read", secret}, false},
 		{"read granted", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"read", secret}, true},
 		{"write to what is read-only", &launcher.Wall{ReadOnly: []string{self, secret}}, []string{"write", secret}, false},
+		{"write granted, without reading", &launcher.Wall{ReadOnly: []string{self}, WriteOnly: []string{secret}}, []string{"write", secret}, true},
+		{"read of what is write-only", &launcher.Wall{ReadOnly: []string{self}, WriteOnly: []string{secret}}, []string{"read", secret}, false},
 		{"write granted", &launcher.Wall{ReadOnly: []string{self}, ReadWrite: []string{secret}}, []string{"write", secret}, true},
 		{"a process, without a wall", nil, []string{"fork"}, true},
 		{"a process", &launcher.Wall{ReadOnly: []string{self, "/bin"}}, []string{"fork"}, false},

@@ -4,9 +4,11 @@ package launcher
 // It must allow all that the child's Deno flags allow and its runtime needs;
 // the zero value allows the system's libraries and certificates alone.
 type Wall struct {
-	// ReadOnly are files and directories that the child may read; ReadWrite
-	// those that it may also change. Missing ones are passed over.
+	// ReadOnly are files and directories that the child may read, WriteOnly
+	// those that it may change, ReadWrite those that it may both read and
+	// change. Missing ones are passed over.
 	ReadOnly  []string `json:"read_only,omitempty"`
+	WriteOnly []string `json:"write_only,omitempty"`
 	ReadWrite []string `json:"read_write,omitempty"`
 	// Connect are the TCP ports that the child may connect to.
 	Connect []uint16 `json:"connect,omitempty"`

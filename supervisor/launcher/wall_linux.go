@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
+	access "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,10 +16,18 @@ var (
 	systemFiles       = []string{"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random", "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/proc/sys/vm/overcommit_memory"}
 )
 
+// The rights to change what is at a path, landlock(7), without those to read it.
+const (
+	writeFile      landlock.AccessFSSet = access.AccessFSWriteFile | access.AccessFSTruncate
+	writeDirectory landlock.AccessFSSet = writeFile | access.AccessFSRemoveDir | access.AccessFSRemoveFile |
+		access.AccessFSMakeDir | access.AccessFSMakeReg | access.AccessFSMakeSock | access.AccessFSMakeFifo | access.AccessFSMakeSym
+)
+
 // raise restricts the process, for good and for all that it becomes or starts.
 // Where the kernel offers an older Landlock, what that one can do is in force.
 func (w *Wall) raise() error {
 	files, directories := split(w.ReadOnly)
+	writtenFiles, writtenDirectories := split(w.WriteOnly)
 	writableFiles, writableDirectories := split(w.ReadWrite)
 	rules := []landlock.Rule{
 		landlock.RODirs(systemDirectories...).IgnoreIfMissing(),
@@ -27,6 +36,8 @@ func (w *Wall) raise() error {
 		landlock.RWFiles("/dev/null").IgnoreIfMissing(),
 		landlock.ROFiles(files...).IgnoreIfMissing(),
 		landlock.RODirs(directories...).IgnoreIfMissing(),
+		landlock.PathAccess(writeFile, writtenFiles...).IgnoreIfMissing(),
+		landlock.PathAccess(writeDirectory, writtenDirectories...).IgnoreIfMissing(),
 		landlock.RWFiles(writableFiles...).IgnoreIfMissing(),
 		landlock.RWDirs(writableDirectories...).IgnoreIfMissing(),
 	}
