@@ -1,0 +1,114 @@
+package deno
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"rillbox/supervisor"
+)
+
+// Outcome is what a child's frames said of a run.
+type Outcome struct {
+	// Result is the result frame, Uncaught the last uncaught error; nil when
+	// there was none.
+	Result   *Frame
+	Uncaught *supervisor.GuestError
+	// Err is why the frames could not be read to their end.
+	Err error
+}
+
+// ReadOutcome reads a child's frames to their end. Each frame but result and
+// uncaught goes to other (nil drops them) as it comes; an error of other's ends
+// the reading like a protocol error.
+func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
+	var o Outcome
+	for {
+		frame, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			return o
+		}
+		if err == nil {
+			switch frame.Type {
+			case ResultFrame:
+				o.Result = &frame
+			case UncaughtFrame:
+				o.Uncaught = frame.Error
+			default:
+				if other != nil {
+					err = other(frame)
+				}
+			}
+		}
+		if err != nil {
+			o.Err = err
+			frames.Drain()
+			return o
+		}
+	}
+}
+
+// heapExhausted is what V8 writes before it aborts for want of heap.
+var heapExhausted = []byte("Fatal JavaScript out of memory")
+
+// Into gives the run's result: the verdict is exit's, the value and the error
+// are the frames'. Times, packages and notes are left to the engine.
+func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
+	r := supervisor.Result{
+		Status:     exit.Status,
+		ExitCode:   exit.Code,
+		Stdout:     exit.Stdout,
+		Stderr:     exit.Stderr,
+		CPU:        exit.CPU,
+		PeakMemory: exit.PeakMemory,
+	}
+	if exit.Status == supervisor.Crashed && bytes.Contains(exit.Stderr.Tail, heapExhausted) ||
+		exit.Status == supervisor.Crashed && bytes.Contains(exit.Stderr.Head, heapExhausted) {
+		r.Status = supervisor.OutOfMemory
+		exit.Reason = "the JavaScript heap is full"
+	}
+	switch r.Status {
+	case supervisor.Completed:
+		switch {
+		case o.Err != nil:
+			r.Status, r.Error = supervisor.Failed, o.protocolError(exit)
+		case o.Result == nil:
+			r.Status, r.Error = supervisor.Failed, o.protocolError(exit)
+		case o.Result.Error != nil:
+			r.Status, r.Error = supervisor.Failed, o.Result.Error
+		default:
+			r.Value = o.Result.Value
+		}
+	case supervisor.Failed:
+		switch {
+		case o.Result != nil && o.Result.Error != nil:
+			r.Error = o.Result.Error
+		case o.Uncaught != nil:
+			r.Error = o.Uncaught
+		case o.Err != nil || o.Result == nil:
+			r.Error = o.protocolError(exit)
+		}
+	default:
+		r.Error = &supervisor.GuestError{Name: errorNames[r.Status], Message: exit.Reason}
+	}
+	return r
+}
+
+var errorNames = map[supervisor.Status]string{
+	supervisor.TimedOut:    "TimeoutError",
+	supervisor.OutOfMemory: "OutOfMemory",
+	supervisor.Cancelled:   "Cancelled",
+	supervisor.Crashed:     "Crashed",
+}
+
+func (o Outcome) protocolError(exit supervisor.Exit) *supervisor.GuestError {
+	why := "it ended without saying how the program went"
+	if o.Err != nil {
+		why = o.Err.Error()
+	}
+	return &supervisor.GuestError{
+		Name:    "ProtocolError",
+		Message: fmt.Sprintf("the program's process ended with exit status %d, and what it reported can't be used: %s", exit.Code, why),
+	}
+}

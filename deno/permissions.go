@@ -1,0 +1,300 @@
+package deno
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-shellwords"
+)
+
+// Permissions are Deno permission flags: what a guest may do beyond computing.
+// The zero value grants nothing.
+type Permissions struct {
+	all    bool
+	grants map[string]grant // by flag name without dashes, e.g. "allow-read"
+}
+
+// grant is one flag: bare (all of its kind) or a list of values.
+type grant struct {
+	bare   bool
+	values []string
+}
+
+// valueKind says what a flag's values name.
+type valueKind int
+
+const (
+	pathValue valueKind = iota
+	hostValue
+	nameValue
+)
+
+// permissionFlags are the permission flags of Deno 2.9.6 (`deno run --help`).
+var permissionFlags = map[string]valueKind{
+	"allow-read": pathValue, "deny-read": pathValue, "ignore-read": pathValue,
+	"allow-write": pathValue, "deny-write": pathValue,
+	"allow-ffi": pathValue, "deny-ffi": pathValue,
+	"allow-net": hostValue, "deny-net": hostValue,
+	"allow-import": hostValue, "deny-import": hostValue,
+	"allow-env": nameValue, "deny-env": nameValue, "ignore-env": nameValue,
+	"allow-sys": nameValue, "deny-sys": nameValue,
+	"allow-run": nameValue, "deny-run": nameValue,
+}
+
+var shortFlags = map[byte]string{
+	'R': "allow-read", 'W': "allow-write", 'N': "allow-net",
+	'E': "allow-env", 'S': "allow-sys", 'I': "allow-import",
+}
+
+// refusedFlags are words that look like permission flags and are not, with the
+// reason.
+var refusedFlags = map[string]string{
+	"--no-prompt":      "it is always set",
+	"--allow-hrtime":   "Deno 2 has no such permission: high resolution time is always allowed",
+	"--deny-hrtime":    "Deno 2 has no such permission: high resolution time is always allowed",
+	"--allow-scripts":  "lifecycle scripts of npm packages never run",
+	"-P":               "permission sets come from a configuration file, which is not read",
+	"--permission-set": "permission sets come from a configuration file, which is not read",
+}
+
+// ParseShell parses flags as they stand on a command line: words are split and
+// unquoted as a shell does, variables and backticks are not expanded. Empty is
+// allowed and grants nothing.
+func ParseShell(line string) (Permissions, error) {
+	parser := shellwords.NewParser()
+	parser.ParseEnv, parser.ParseBacktick = false, false
+	words, err := parser.Parse(line)
+	if err != nil {
+		return Permissions{}, fmt.Errorf("split %q into permission flags: %w", line, err)
+	}
+	if parser.Position >= 0 { // stopped at a shell operator
+		return Permissions{}, fmt.Errorf("split %q into permission flags: a shell operator stands at byte %d; quote it", line, parser.Position)
+	}
+	return Parse(words)
+}
+
+// Parse parses permission flags, one a word. A word that is not a permission
+// flag of Deno is an error that names it. Relative paths are made absolute from
+// the current directory.
+func Parse(words []string) (Permissions, error) {
+	p := Permissions{grants: map[string]grant{}}
+	for _, word := range words {
+		if err := p.add(word); err != nil {
+			return Permissions{}, fmt.Errorf("permission flag %q: %w", word, err)
+		}
+	}
+	return p, nil
+}
+
+func (p *Permissions) add(word string) error {
+	flag, value, valued := strings.Cut(word, "=")
+	if reason, refused := refusedFlags[flag]; refused {
+		return fmt.Errorf("not accepted: %s", reason)
+	}
+	switch {
+	case flag == "--allow-all":
+		return p.addAll(valued)
+	case strings.HasPrefix(flag, "--"):
+		if _, known := permissionFlags[flag[2:]]; known {
+			return p.addGrant(flag[2:], value, valued)
+		}
+	case len(flag) > 1 && flag[0] == '-':
+		return p.addCluster(flag[1:], value, valued)
+	}
+	return errNotPermission
+}
+
+var errNotPermission = errors.New("not a permission flag of Deno; the flags are --allow-all (-A) and --allow-*, --deny-* and --ignore-* for read, write, net, env, sys, run, ffi and import")
+
+// addCluster adds short flags that share a dash; a value belongs to the last.
+func (p *Permissions) addCluster(letters, value string, valued bool) error {
+	for i := range len(letters) {
+		valuedHere := valued && i == len(letters)-1
+		if letters[i] == 'A' {
+			if err := p.addAll(valuedHere); err != nil {
+				return err
+			}
+			continue
+		}
+		name, known := shortFlags[letters[i]]
+		if !known {
+			return errNotPermission
+		}
+		if err := p.addGrant(name, value, valuedHere); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Permissions) addAll(valued bool) error {
+	if valued {
+		return errors.New("takes no value")
+	}
+	p.all = true
+	return nil
+}
+
+func (p *Permissions) addGrant(name, list string, valued bool) error {
+	g, had := p.grants[name]
+	if !valued {
+		// As in Deno, an allow flag with values outweighs the same flag without.
+		// For the others the wider one does.
+		g.bare = !had || g.bare || !isAllow(name)
+		p.grants[name] = g
+		return nil
+	}
+	if strings.ContainsAny(list, "\x00\n\r") {
+		return errors.New("a value contains a line break or a NUL")
+	}
+	for value := range strings.SplitSeq(list, ",") { // Deno has no escape for a comma
+		if value == "" {
+			return errors.New("a value is empty")
+		}
+		value, err := clean(permissionFlags[name], value)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(g.values, value) {
+			g.values = append(g.values, value)
+		}
+	}
+	if isAllow(name) {
+		g.bare = false
+	}
+	p.grants[name] = g
+	return nil
+}
+
+func isAllow(name string) bool { return strings.HasPrefix(name, "allow-") }
+
+// clean gives a value the form that is passed on and compared.
+func clean(kind valueKind, value string) (string, error) {
+	switch kind {
+	case pathValue:
+		abs, err := filepath.Abs(value)
+		if err != nil {
+			return "", fmt.Errorf("make %q absolute: %w", value, err)
+		}
+		return abs, nil
+	case hostValue:
+		if strings.HasPrefix(value, "unix:") {
+			return value, nil
+		}
+		return strings.ToLower(value), nil
+	default:
+		return value, nil
+	}
+}
+
+// All says that everything is allowed, save what is denied.
+func (p Permissions) All() bool { return p.all }
+
+// Args gives the flags for Deno's command line, in a fixed order.
+func (p Permissions) Args() []string {
+	var args []string
+	if p.all {
+		args = append(args, "--allow-all")
+	}
+	names := make([]string, 0, len(p.grants))
+	for name := range p.grants {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if p.all && isAllow(name) {
+			continue // Deno refuses both
+		}
+		if g := p.grants[name]; g.bare {
+			args = append(args, "--"+name)
+		} else {
+			args = append(args, "--"+name+"="+strings.Join(g.values, ","))
+		}
+	}
+	return args
+}
+
+// With grants more: the values are added to the flag ("allow-read") unless it
+// already covers everything of its kind. It is for what an engine needs itself.
+// A flag that denies everything of the kind gives way, since Deno would let it
+// deny the engine's own values as well: nothing but those is then allowed.
+func (p Permissions) With(name string, values ...string) Permissions {
+	p = p.clone()
+	kind := strings.TrimPrefix(name, "allow-")
+	if isAllow(name) && p.grants["deny-"+kind].bare {
+		p.expandAll()
+		delete(p.grants, "deny-"+kind)
+		delete(p.grants, name)
+	}
+	g, had := p.grants[name]
+	if isAllow(name) && (p.all || had && g.bare) || g.bare {
+		return p
+	}
+	for _, value := range values {
+		if !slices.Contains(g.values, value) {
+			g.values = append(g.values, value)
+		}
+	}
+	p.grants[name] = g
+	return p
+}
+
+// expandAll replaces --allow-all by the flags that it stands for.
+func (p *Permissions) expandAll() {
+	if !p.all {
+		return
+	}
+	p.all = false
+	for name := range permissionFlags {
+		if isAllow(name) {
+			p.grants[name] = grant{bare: true}
+		}
+	}
+}
+
+func (p Permissions) clone() Permissions {
+	c := Permissions{all: p.all, grants: make(map[string]grant, len(p.grants))}
+	for name, g := range p.grants {
+		c.grants[name] = grant{bare: g.bare, values: slices.Clone(g.values)}
+	}
+	return c
+}
+
+// Allowed gives what is allowed of a kind ("read", "net", …): everything, or
+// the listed values. Denials are not taken off.
+func (p Permissions) Allowed(kind string) (everything bool, values []string) {
+	if p.all {
+		return true, nil
+	}
+	g := p.grants["allow-"+kind]
+	return g.bare, slices.Clone(g.values)
+}
+
+// ReadWriteOverlap gives a path that may be both read and written ("/" for
+// everything). Deno alone can't hold a guest inside such a directory.
+func (p Permissions) ReadWriteOverlap() (path string, overlap bool) {
+	readAll, reads := p.Allowed("read")
+	writeAll, writes := p.Allowed("write")
+	switch {
+	case readAll && writeAll:
+		return "/", true
+	case readAll && len(writes) > 0:
+		return writes[0], true
+	case writeAll && len(reads) > 0:
+		return reads[0], true
+	}
+	for _, r := range reads {
+		for _, w := range writes {
+			if within(r, w) {
+				return r, true
+			}
+			if within(w, r) {
+				return w, true
+			}
+		}
+	}
+	return "", false
+}

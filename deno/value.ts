@@ -1,0 +1,103 @@
+/**
+ * The program's value as JSON: itself where JSON can carry it, else what the
+ * console would show of it, as a string.
+ *
+ * @module
+ */
+
+const stringify = JSON.stringify;
+const inspect = Deno.inspect;
+const MAX_DEPTH = 100;
+
+/** Gives a JSON text of at most about `limit` bytes; `undefined` has none. */
+export function encodeValue(value: unknown, limit: number): string | undefined {
+  if (value === undefined) return undefined;
+  const budget = { bytes: limit };
+  if (isJSON(value, budget, MAX_DEPTH)) {
+    const text = stringify(value);
+    if (text.length <= limit) return text;
+  }
+  return stringify(abbreviate(show(value), limit / 4));
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return value;
+  try {
+    return inspect(value, {
+      depth: 6,
+      colors: false,
+      strAbbreviateSize: 10_000,
+    });
+  } catch (error) {
+    return `[a value that cannot be shown: ${error}]`;
+  }
+}
+
+/** Cuts a text to `limit` characters and says how many were left out. */
+export function abbreviate(text: string, limit: number): string {
+  limit = Math.floor(limit);
+  if (text.length <= limit) return text;
+  return `${text.slice(0, limit)}… (${text.length - limit} more characters)`;
+}
+
+/** Says that `JSON.parse` would give back the same value, within the budget. */
+function isJSON(
+  value: unknown,
+  budget: { bytes: number },
+  depth: number,
+): boolean {
+  switch (typeof value) {
+    case "string":
+      budget.bytes -= value.length + 2;
+      break;
+    case "boolean":
+      budget.bytes -= 5;
+      break;
+    case "number":
+      budget.bytes -= 8;
+      return Number.isFinite(value) && !Object.is(value, -0) &&
+        budget.bytes >= 0;
+    case "object":
+      budget.bytes -= 4;
+      if (value !== null) {
+        return depth > 0 && budget.bytes >= 0 &&
+          isJSONObject(value, budget, depth - 1);
+      }
+      break;
+    default:
+      return false;
+  }
+  return budget.bytes >= 0;
+}
+
+function isJSONObject(
+  value: object,
+  budget: { bytes: number },
+  depth: number,
+): boolean {
+  const list = Array.isArray(value);
+  const prototype = Object.getPrototypeOf(value);
+  if (
+    list
+      ? prototype !== Array.prototype
+      : prototype !== Object.prototype && prototype !== null
+  ) {
+    return false;
+  }
+  const keys = Reflect.ownKeys(value);
+  if (list && keys.length !== value.length + 1) return false; // holes, or more than items
+  for (const key of keys) {
+    if (list && key === "length") continue;
+    if (
+      typeof key === "symbol" ||
+      !Object.prototype.propertyIsEnumerable.call(value, key)
+    ) {
+      return false;
+    }
+    budget.bytes -= key.length;
+    if (!isJSON((value as Record<string, unknown>)[key], budget, depth)) {
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,121 @@
+/**
+ * The wire between the supervisor (Go) and a child (Deno), protocol 1.
+ * wire.go and wire.ts are its two ends and share this comment.
+ *
+ *     fd 0   one request, then the guest's standard input until EOF
+ *     fd 1   the guest's standard output, never parsed
+ *     fd 2   the guest's standard error, never parsed
+ *     fd 3   frames, from the child to the supervisor, until EOF
+ *
+ * A request is the length of a JSON text in bytes, in decimal digits, a newline,
+ * and the JSON text. The length goes ahead so that the child can read the request
+ * without taking a byte of what follows it.
+ *
+ * A frame is one JSON object on a line of its own, with a "type":
+ *
+ *     {"type":"ready","protocol":1}       the first: the child takes a request
+ *     {"type":"uncaught","error":E}       an error that nobody caught; the process
+ *                                         ends because of it
+ *     {"type":"result","value":V}         the program ran; V is left out when it has
+ *                                         no value
+ *     {"type":"result","error":E}         the program ended by an error
+ *
+ * E is {"name":…,"message":…,"stack":…}. There is at most one result. An engine
+ * may add types of its own. Frames are claims: a guest can write them too, so
+ * the exit status, times and sizes come from the supervisor alone. A frame that
+ * is too long, no JSON, of an unknown type, or a second result is a protocol
+ * error; the supervisor then reads on to EOF and believes nothing more.
+ *
+ * @module
+ */
+
+/** The version of the wire. */
+export const PROTOCOL = 1;
+
+/** An error of the guest's, as it is shown. */
+export interface WireError {
+  name: string;
+  message: string;
+  stack: string;
+}
+
+/** What a child tells the supervisor. */
+export type Frame =
+  | { type: "ready"; protocol: number }
+  | { type: "uncaught"; error: WireError }
+  | { type: "result"; value?: unknown; error?: WireError };
+
+/** A source of bytes that is read synchronously, such as `Deno.stdin`. */
+export interface SyncReader {
+  readSync(p: Uint8Array): number | null;
+}
+
+/** A sink of bytes that is written synchronously, such as `Deno.FsFile`. */
+export interface SyncWriter {
+  writeSync(p: Uint8Array): number;
+}
+
+// Taken before the guest's code runs, which may replace them.
+const stringify = JSON.stringify;
+const encoder = new TextEncoder();
+const encode = encoder.encode.bind(encoder);
+
+/** Reads one request from fd 0, and not a byte more. Blocks until it is there. */
+export function readRequest(from: SyncReader = Deno.stdin): unknown {
+  let length = 0;
+  for (let byte; (byte = readExactly(from, 1)[0]!) !== 0x0a;) {
+    if (byte < 0x30 || byte > 0x39) {
+      throw new Error("Cannot read the request: its length is not a number");
+    }
+    length = length * 10 + byte - 0x30;
+  }
+  return JSON.parse(new TextDecoder().decode(readExactly(from, length)));
+}
+
+function readExactly(from: SyncReader, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let filled = 0; filled < length;) {
+    const n = from.readSync(bytes.subarray(filled));
+    if (n === null) {
+      throw new Error("Cannot read the request: fd 0 ended before it");
+    }
+    filled += n;
+  }
+  return bytes;
+}
+
+/** Writes frames. */
+export class FrameWriter {
+  #to: SyncWriter;
+  #write: SyncWriter["writeSync"];
+
+  constructor(to: SyncWriter) {
+    this.#to = to;
+    this.#write = to.writeSync;
+  }
+
+  /**
+   * Opens fd 3 and gives up the permission to open it, so that code that runs
+   * later finds it closed unless it may write everywhere.
+   */
+  static open(): FrameWriter {
+    const file = Deno.openSync("/dev/fd/3", { write: true });
+    if (Deno.permissions.querySync({ name: "write" }).state !== "granted") {
+      Deno.permissions.revokeSync({ name: "write", path: "/dev/fd/3" });
+    }
+    return new FrameWriter(file);
+  }
+
+  /** Writes one frame; it is with the supervisor when this returns. */
+  send(frame: Frame | { type: string; [key: string]: unknown }): void {
+    this.sendJSON(stringify(frame));
+  }
+
+  /** Writes one frame that is a JSON text already. */
+  sendJSON(frame: string): void {
+    let bytes = encode(frame + "\n");
+    while (bytes.length > 0) {
+      bytes = bytes.subarray(this.#write.call(this.#to, bytes));
+    }
+  }
+}
