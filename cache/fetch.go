@@ -13,7 +13,7 @@ import (
 
 // patience is how long a source may take to begin to answer before the next is
 // asked beside it.
-const patience = 1500 * time.Millisecond
+const patience = time.Second
 
 // Alternative is one of several places to get the same thing from.
 type Alternative struct {

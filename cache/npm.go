@@ -25,7 +25,9 @@ func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src Sourc
 	if err != nil {
 		return err
 	}
-	src.URL = c.npmTarball(ctx, conf, registry, name, version, dir)
+	if src.URL, err = c.npmTarball(ctx, conf, registry, name, version, dir); err != nil {
+		return err
+	}
 	src.Archive = "tgz"
 	src.Header = conf.auth(src.URL)
 	return c.Download(ctx, src, dir, progress)
@@ -33,13 +35,16 @@ func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src Sourc
 
 // npmTarball asks the registry where the tarball of a version is. If it does
 // not tell, the place is the one where registries have always had it.
-func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, version, dir string) string {
+func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, version, dir string) (string, error) {
 	usual := fmt.Sprintf("%s/%s/-/%s-%s.tgz", registry, name, name[strings.LastIndex(name, "/")+1:], version)
 	page := dir + ".json"
 	defer os.Remove(page)
 	about := registry + "/" + strings.ReplaceAll(name, "/", "%2f") + "/" + version
 	if err := c.Download(ctx, Source{URL: about, MaxBytes: 8 << 20, Header: conf.auth(about)}, page, nil); err != nil {
-		return usual
+		if IsOffline(err) {
+			return "", err
+		}
+		return usual, nil
 	}
 	var doc struct {
 		Dist struct {
@@ -48,9 +53,9 @@ func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, 
 	}
 	text, err := os.ReadFile(page)
 	if err != nil || json.Unmarshal(text, &doc) != nil || doc.Dist.Tarball == "" {
-		return usual
+		return usual, nil
 	}
-	return doc.Dist.Tarball
+	return doc.Dist.Tarball, nil
 }
 
 // npmConfig holds the settings of .npmrc files, those of higher rank first.

@@ -1,0 +1,178 @@
+package pyodide
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/pyodide/gateway"
+)
+
+// micropipWheel is the name of micropip's wheel.
+const micropipWheel = "micropip-" + MicropipVersion + "-py3-none-any.whl"
+
+// micropipHashes are the sha256 of micropip's wheel: Pyodide builds its own for
+// the CDN, and the package index has the one that micropip's authors published.
+// They hold the same code.
+var micropipHashes = []string{
+	"e2d52886594fd4cd0d0847110a1c34ae0134d3a970eb4496d3b5eb31ee2d8af6",
+	"768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3",
+}
+
+// pipTimeout bounds one run of pip.
+const pipTimeout = 60 * time.Second
+
+// fetchMicropip puts micropip's wheel into dir: from Pyodide's CDN, else from
+// the package indexes of pip's configuration, else from wherever pip itself
+// looks when it is not configured.
+func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
+	what := "micropip " + MicropipVersion
+	from := []cache.Alternative{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+		return o.downloadWheel(ctx, strings.TrimRight(o.CDN, "/")+"/"+micropipWheel, to, progress)
+	}}}
+	indexes, err := gateway.PipIndexURLs()
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		from = append(from, cache.Alternative{Name: "the package index", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+			wheel, err := o.findWheel(ctx, index, to)
+			if err != nil {
+				return err
+			}
+			return o.downloadWheel(ctx, wheel, to, progress)
+		}})
+	}
+	if len(indexes) == 0 {
+		from = append(from, cache.Alternative{Name: "pip", Fetch: func(ctx context.Context, to string, _ func(done, total int64)) error {
+			err := pipDownload(ctx, to)
+			if err != nil && !cache.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
+				err = pipDownload(ctx, to)
+			}
+			if err != nil {
+				return err
+			}
+			return o.checkWheel(to)
+		}})
+	}
+	return o.Cache.FetchAny(ctx, what, dir, o.stage(what), from...)
+}
+
+func (o LocateOptions) downloadWheel(ctx context.Context, url, to string, progress func(done, total int64)) error {
+	src := cache.Source{URL: url, MaxBytes: maxWheel}
+	if err := o.Cache.Download(ctx, src, filepath.Join(to, micropipWheel), progress); err != nil {
+		return err
+	}
+	return o.checkWheel(to)
+}
+
+// checkWheel accepts any of the pinned builds.
+func (o LocateOptions) checkWheel(dir string) (err error) {
+	for _, hash := range o.pinned.wheels {
+		if err = (cache.Pinned{micropipWheel: hash}).Take(dir, dir); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// findWheel looks for the wheel's URL on micropip's page of a package index, in
+// its JSON form (PEP 691) or its HTML form (PEP 503).
+func (o LocateOptions) findWheel(ctx context.Context, index, dir string) (string, error) {
+	page := dir + ".page"
+	defer os.Remove(page)
+	src := cache.Source{
+		URL: index + "/micropip/", MaxBytes: 16 << 20,
+		Header: http.Header{"Accept": {"application/vnd.pypi.simple.v1+json, text/html;q=0.2"}},
+	}
+	if err := o.Cache.Download(ctx, src, page, nil); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return "", err
+	}
+	base, err := url.Parse(src.URL)
+	if err != nil {
+		return "", err
+	}
+	for _, link := range pageLinks(text) {
+		u, err := base.Parse(link)
+		if err != nil || !strings.HasSuffix(u.Path, "/"+micropipWheel) {
+			continue
+		}
+		if u.Host == base.Host && u.User == nil {
+			u.User = base.User
+		}
+		u.Fragment = ""
+		return u.String(), nil
+	}
+	return "", fmt.Errorf("%s does not list %s", base.Redacted(), micropipWheel)
+}
+
+var anchor = regexp.MustCompile(`(?i)<a\s[^>]*?href\s*=\s*["']([^"']+)["']`)
+
+// pageLinks returns the files that an index page links to.
+func pageLinks(page []byte) []string {
+	var doc struct {
+		Files []struct {
+			URL string `json:"url"`
+		} `json:"files"`
+	}
+	var links []string
+	if json.Unmarshal(page, &doc) == nil {
+		for _, f := range doc.Files {
+			links = append(links, f.URL)
+		}
+		return links
+	}
+	for _, m := range anchor.FindAllSubmatch(page, -1) {
+		links = append(links, html.UnescapeString(string(m[1])))
+	}
+	return links
+}
+
+// pipDownload has pip fetch the wheel into dir. pip itself is not to try again:
+// its pauses would keep a machine without a network waiting.
+func pipDownload(ctx context.Context, dir string) error {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		return fmt.Errorf("%w: pip's configuration names no package index, and there is no python3 to run pip with; PIP_INDEX_URL can name one", cache.ErrNoSource)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pipTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "-m", "pip", "download", "--quiet", "--no-input",
+		"--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--python-version", "3.14",
+		"--retries", "0", "--timeout", "3", "--dest", dir, "micropip=="+MicropipVersion)
+	cmd.Dir = os.TempDir()
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	said := strings.TrimSpace(string(out))
+	if strings.Contains(said, "No module named pip") {
+		return fmt.Errorf("%w: pip's configuration names no package index, and python3 has no pip; PIP_INDEX_URL can name one", cache.ErrNoSource)
+	}
+	if unreachable.MatchString(said) {
+		return fmt.Errorf("pip: %w", cache.ErrOffline)
+	}
+	if len(said) > 600 {
+		said = "…" + said[len(said)-600:]
+	}
+	return fmt.Errorf("pip download failed (%w): %s", err, said)
+}
+
+// unreachable is what pip says when it can't connect; that it then finds no
+// version is only what follows.
+var unreachable = regexp.MustCompile(`NewConnectionError|ConnectTimeoutError|Failed to establish a new connection|NameResolutionError|Network is unreachable`)
