@@ -2,9 +2,8 @@ package gateway
 
 import (
 	"context"
-	cryptosha256 "crypto/sha256"
+	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,14 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"rillbox/cache"
 )
 
 const (
 	wheelKind    = "wheel"     // of the cache; the key is the file's SHA-256
 	metadataKind = "metadata"  // likewise
-	urlKind      = "wheel-url" // the SHA-256 of the wheel that a URL gave; the key is the URL
+	urlKind      = "wheel-url" // the wheel that a URL gave; the key is the URL
 
 	maxFile     = 512 << 20 // bytes of a wheel
 	maxMetadata = 16 << 20  // bytes of a wheel's metadata
@@ -59,13 +56,12 @@ func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64,
 
 // fetchFile writes a file to w, and fails when it is not the one that e names.
 func (g *Gateway) fetchFile(ctx context.Context, e entry, limit int64, w io.Writer) error {
-	stage := strings.TrimSpace("fetching " + e.Name + " " + e.Version)
-	h := cryptosha256.New()
+	h := sha256.New()
 	err := g.fetch.download(ctx, e.from, io.MultiWriter(w, h), limit, true, func(done, total int64) {
 		if total == 0 {
 			total = e.Size
 		}
-		g.watch.tell(e.SHA256, stage, done, total)
+		g.watch.tell(e.SHA256, e.stage(), done, total)
 	})
 	if err != nil {
 		return err
@@ -76,67 +72,35 @@ func (g *Gateway) fetchFile(ctx context.Context, e entry, limit int64, w io.Writ
 	return nil
 }
 
-// digestOfURL is the SHA-256 of the wheel that a URL without a digest gives.
-// It is fetched once: what a URL gave the first time is what it means from then
+// urlBlob returns the path of the wheel that a URL without a digest gives. It
+// is fetched once: what a URL gave the first time is what it means from then
 // on, as for Deno's https: imports.
-func (g *Gateway) digestOfURL(ctx context.Context, gr *Grant, e entry) (string, error) {
-	key := e.URL
-	defer g.watch.add(key, gr)()
-	var path string
-	var err error
+func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string, hit bool, err error) {
 	if g.noFetch() {
-		path, err = g.cache.Get(urlKind, key)
-	} else {
-		path, _, err = g.cache.GetOrPut(ctx, urlKind, key, func(ctx context.Context, w io.Writer) error {
-			return g.fetchURL(ctx, e, key, w)
+		path, err := g.cache.Get(urlKind, e.URL)
+		return path, err == nil, err
+	}
+	defer g.watch.add(e.URL, gr)()
+	path, hit, err = g.cache.GetOrPut(ctx, urlKind, e.URL, func(ctx context.Context, w io.Writer) error {
+		return g.fetch.download(ctx, e.from, w, maxFile, false, func(done, total int64) {
+			g.watch.tell(e.URL, e.stage(), done, total)
 		})
-	}
-	if err != nil {
-		return "", err
-	}
-	sum, err := os.ReadFile(path)
-	if err == nil && !isSHA256(string(sum)) {
-		err = errors.Join(errors.New("its entry in the cache holds no digest"), g.cache.Remove(urlKind, key))
-	}
-	return string(sum), err
-}
-
-// fetchURL stores the wheel at a URL, and writes its digest to w.
-func (g *Gateway) fetchURL(ctx context.Context, e entry, key string, w io.Writer) error {
-	tmp, err := os.CreateTemp("", "rillbox-wheel-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	defer tmp.Close()
-	h := cryptosha256.New()
-	stage := "fetching " + e.Name + " " + e.Version
-	err = g.fetch.download(ctx, e.from, io.MultiWriter(tmp, h), maxFile, false, func(done, total int64) {
-		g.watch.tell(key, stage, done, total)
 	})
+	if err != nil || hit {
+		return path, hit, err
+	}
+	// An install plan will name it by its digest.
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return "", false, err
 	}
-	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	sum := hex.EncodeToString(h.Sum(nil))
-	if _, err := g.cache.Put(ctx, wheelKind, sum, tmp); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, sum)
-	return err
+	defer f.Close()
+	path, err = g.cache.Put(ctx, wheelKind, filepath.Base(path), f)
+	return path, false, err
 }
 
-// forgetURL lets a URL be asked again when it no longer gives what it gave.
-func (g *Gateway) forgetURL(e entry, err error) {
-	var mismatch *mismatchError
-	if errors.As(err, &mismatch) {
-		if err := g.cache.Remove(urlKind, e.URL); err != nil && !errors.Is(err, cache.ErrMiss) {
-			g.log.Warn("cannot forget what a URL gave", "file", e.Filename, "err", err)
-		}
-	}
-}
+// stage says in words that the file is being fetched.
+func (e *entry) stage() string { return strings.TrimSpace("fetching " + e.Name + " " + e.Version) }
 
 // watchers are the grants that wait for a download, whoever's request makes it.
 type watchers struct {

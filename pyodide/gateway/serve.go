@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -183,17 +184,11 @@ func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, es
 	if e.SHA256 != "" {
 		return g.serveEntry(w, r, gr, e)
 	}
-	_, missErr := g.cache.Get(urlKind, e.URL)
-	e.SHA256, err = g.digestOfURL(r.Context(), gr, e)
+	path, hit, err := g.urlBlob(r.Context(), gr, e)
 	if err != nil {
 		return g.explain(e.Filename, err)
 	}
-	path, hit, err := g.checkedBlob(r.Context(), gr, wheelKind, maxFile, e)
-	if err != nil {
-		g.forgetURL(e, err)
-		return err
-	}
-	e.Cached = hit && missErr == nil
+	e.SHA256, e.Cached = filepath.Base(path), hit // the cache names files by their digest
 	return g.sendNoted(w, r, gr, e, path)
 }
 
@@ -329,7 +324,7 @@ func (g *Gateway) explain(what string, err error) error {
 		mismatch    *mismatchError
 	)
 	switch {
-	case errors.As(err, &denied):
+	case errors.As(err, &denied), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, errNoProject):
 		return &httpError{http.StatusNotFound, what + ": " + err.Error() + "; check the spelling of the name"}
