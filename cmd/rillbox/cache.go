@@ -25,6 +25,8 @@ share it, also at once; what a living process uses is never removed.`,
   rillbox cache verify
   rillbox cache trim --max 2GiB
   rillbox cache clear`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCacheInfo(a), newCacheVerify(a), newCacheTrim(a), newCacheClear(a))
 	return cmd

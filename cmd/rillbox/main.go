@@ -65,7 +65,6 @@ without a network.`,
   rillbox serve                             MCP on stdio, for a chat or an agent
   rillbox setup                             fetch everything now, to be offline later
   rillbox doctor                            does the sandbox hold on this machine?`,
-		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -92,6 +91,7 @@ without a network.`,
 		newDoctorCommand(a),
 		newConfigCommand(a),
 		newVersionCommand(a),
+		newWhichCommand(a),
 	)
 	return root
 }

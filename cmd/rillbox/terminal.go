@@ -102,6 +102,7 @@ func (p *progress) draw(e supervisor.Event) {
 			progressbar.OptionSetWriter(p.w),
 			progressbar.OptionSetDescription(e.Text),
 			progressbar.OptionShowBytes(e.Total > 0),
+			progressbar.OptionShowCount(),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(65*time.Millisecond),
 			progressbar.OptionSetRenderBlankState(true),
