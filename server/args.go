@@ -247,6 +247,19 @@ func wanted(t reflect.Type) (kind, hint string) {
 
 // kindOf names what a JSON value is; "a list" is one of strings only.
 func kindOf(raw json.RawMessage) string {
+	kind := outerKind(raw)
+	var items []json.RawMessage
+	if kind == "a list" && json.Unmarshal(raw, &items) == nil {
+		for _, item := range items {
+			if inner := outerKind(item); inner != "a string" {
+				return "a list with " + inner + " in it"
+			}
+		}
+	}
+	return kind
+}
+
+func outerKind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return "nothing"
@@ -255,14 +268,6 @@ func kindOf(raw json.RawMessage) string {
 	case '{':
 		return "an object"
 	case '[':
-		var items []json.RawMessage
-		if json.Unmarshal(raw, &items) == nil {
-			for _, item := range items {
-				if kind := kindOf(item); kind != "a string" {
-					return "a list with " + kind + " in it"
-				}
-			}
-		}
 		return "a list"
 	case '"':
 		return "a string"

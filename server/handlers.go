@@ -22,11 +22,10 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return toolError(err), nil
 	}
-	ctx, done := s.begin(ctx)
-	defer done()
-
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
-	result, err := s.runGuarded(ctx, program, news)
+	result, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.Result, error) {
+		return s.supervisor.Run(ctx, program, news.emit)
+	})
 	if err != nil {
 		s.log.Warn("a program was not run", "execution", id, "language", program.Language, "error", err)
 		return toolError(fmt.Errorf("the program was not run: %w", err)), nil
@@ -38,11 +37,14 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	return runResult(result), nil
 }
 
-// runGuarded runs the program and closes its stream in every case, so that no
-// news follows the answer.
-func (s *Server) runGuarded(ctx context.Context, p supervisor.Program, news *stream) (supervisor.Result, error) {
+// guarded does a call's work under a context that the server's end cancels too,
+// and closes its stream in every case, so that no news follows the answer. The
+// server's end waits for the work, not for the stream, whose client may be deaf.
+func guarded[T any](s *Server, ctx context.Context, news *stream, work func(context.Context) (T, error)) (T, error) {
 	defer news.close()
-	return s.supervisor.Run(ctx, p, news.emit)
+	ctx, done := s.begin(ctx)
+	defer done()
+	return work(ctx)
 }
 
 func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -60,21 +62,18 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 	if len(args.Packages) == 0 {
 		return toolError(errors.New(`packages is empty: name at least one (["lodash"])`)), nil
 	}
-	ctx, done := s.begin(ctx)
-	defer done()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
-		fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
-	defer cancel()
-
 	start := time.Now()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
-	packages, err := func() ([]supervisor.Package, error) {
-		defer news.close()
-		return toolchain.Install(ctx, args.Packages, news.emit)
-	}()
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
+	packages, err := guarded(s, ctx, news, func(ctx context.Context) ([]supervisor.Package, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
+			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
+		defer cancel()
+		packages, err := toolchain.Install(ctx, args.Packages, news.emit)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		return packages, err
+	})
 	if err != nil {
 		return toolError(fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)), nil
 	}

@@ -85,17 +85,16 @@ func (l *lines) next() (line, tail []byte, size int64, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
 		size += int64(len(part))
-		if size <= l.max+1 {
+		switch {
+		case size <= l.max+1:
 			line = append(line, part...)
-		} else {
-			if len(line) > idWindow {
-				tail = append(tail, line[len(line)-idWindow:]...)
-				line = line[:idWindow:idWindow]
-			}
+		case tail == nil: // too long from here on
+			line = append(line, part...)
+			tail = bytes.Clone(line[max(0, len(line)-idWindow):])
+			line = bytes.Clone(line[:min(len(line), idWindow)])
+		default:
 			tail = append(tail, part...)
-			if len(tail) > idWindow {
-				tail = append([]byte(nil), tail[len(tail)-idWindow:]...)
-			}
+			tail = append(tail[:0], tail[max(0, len(tail)-idWindow):]...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue

@@ -54,10 +54,10 @@ type Server struct {
 	mcp        *mcp.Server
 	clients    clients
 
-	// stop ends all that runs; calls counts the tool calls in flight.
+	// stop ends all that runs, which holds working for reading.
 	stop    context.Context
 	stopNow context.CancelFunc
-	calls   sync.WaitGroup
+	working sync.RWMutex
 }
 
 // New returns a Server for the supervisor's languages.
@@ -80,6 +80,7 @@ func New(o Options) *Server {
 			Logger:       slog.New(quiet{o.Log.Handler()}),
 			// The tools never change while the server runs, so no listChanged.
 			Capabilities: &mcp.ServerCapabilities{
+				//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
 				Logging: &mcp.LoggingCapabilities{},
 				Tools:   &mcp.ToolCapabilities{},
 			},
@@ -124,7 +125,9 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The SDK's Close waits for its handlers, so their runs are ended first.
 	s.stopNow()
-	s.calls.Wait()
+	s.working.Lock()
+	//lint:ignore SA2001 it only waits for the readers
+	s.working.Unlock()
 	closed := make(chan struct{})
 	go func() { defer close(closed); session.Close() }()
 	select {
@@ -138,16 +141,16 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("the MCP session on stdin and stdout ended: %w", err)
 }
 
-// begin ties a call to the server's end; the caller must call done when all
-// that the call started has ended.
+// begin ties a call's work to the server's end; the caller must call done when
+// all that the work started has ended.
 func (s *Server) begin(ctx context.Context) (_ context.Context, done func()) {
-	s.calls.Add(1)
+	s.working.RLock()
 	ctx, cancel := context.WithCancel(ctx)
 	unlink := context.AfterFunc(s.stop, cancel)
 	return ctx, func() {
 		unlink()
 		cancel()
-		s.calls.Done()
+		s.working.RUnlock()
 	}
 }
 

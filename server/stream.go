@@ -1,5 +1,7 @@
 package server
 
+//lint:file-ignore SA1019 MCP's logging is deprecated as of 2026-07-28, yet it is what today's clients have.
+
 import (
 	"context"
 	"fmt"
@@ -272,7 +274,6 @@ type logData struct {
 // message sends a log notification; the SDK drops it when the client asked for
 // no level, or for a higher one.
 func (s *stream) message(level mcp.LoggingLevel, event, text string) {
-	//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
 	_ = s.session.Log(s.ctx, &mcp.LoggingMessageParams{
 		Level:  level,
 		Logger: "rillbox",

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"rillbox/supervisor"
+)
+
+// wire talks JSON-RPC lines with a server.
+type wire struct {
+	t  *testing.T
+	w  io.Writer
+	in *bufio.Reader
+}
+
+func newWire(t *testing.T, w io.Writer, r io.Reader) *wire {
+	return &wire{t, w, bufio.NewReaderSize(r, 1<<20)}
+}
+
+func (w *wire) send(line string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w.w, line+"\n"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *wire) read() string {
+	w.t.Helper()
+	line, err := w.in.ReadString('\n')
+	if err != nil {
+		w.t.Fatalf("reading what the server says: %v (after %q)", err, line)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// open initializes the session.
+func (w *wire) open() {
+	w.t.Helper()
+	w.send(initialize)
+	if line := w.read(); !strings.Contains(line, `"serverInfo"`) {
+		w.t.Fatalf("initialize gave %s", line)
+	}
+	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+// TestConversations plays what a client sends, and compares all that the server
+// says. Where a conversation has a line too long to write down, it says
+// <NxS>: N times the text S.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/conversations/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no conversations", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := converse(t, string(archive.Files[0].Data))
+			if *update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "server", Data: []byte(said)})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if want := string(archive.Files[1].Data); said != want {
+				t.Errorf("the server said:\n%s\nwant:\n%s", said, want)
+			}
+		})
+	}
+}
+
+var (
+	repeated = regexp.MustCompile(`<(\d+)x([^>]+)>`)
+	anyID    = regexp.MustCompile(`[a-z2-7]{26}`)
+)
+
+// converse sends lines one at a time, each request after the answer to the one
+// before, and returns all that came.
+func converse(t *testing.T, client string) string {
+	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+		emit(supervisor.Event{Kind: supervisor.Stdout, Data: []byte(p.Code)})
+		return supervisor.Result{Status: supervisor.Completed, Stdout: kept(p.Code), Value: json.RawMessage("7")}, nil
+	}}, nil)
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	w := newWire(t, toServer, fromServer)
+	var said strings.Builder
+	for line := range strings.Lines(client) {
+		line = repeated.ReplaceAllStringFunc(strings.TrimSuffix(line, "\n"), func(s string) string {
+			var n int
+			m := repeated.FindStringSubmatch(s)
+			fmt.Sscan(m[1], &n)
+			return strings.Repeat(m[2], n)
+		})
+		w.send(line)
+		if message, err := jsonrpc.DecodeMessage([]byte(line)); err == nil && json.Valid([]byte(line)) {
+			if r, ok := message.(*jsonrpc.Request); !ok || !r.IsCall() {
+				continue
+			}
+		} else if strings.TrimSpace(line) == "" {
+			continue
+		}
+		for {
+			answer := w.read()
+			fmt.Fprintln(&said, anyID.ReplaceAllString(answer, "<id>"))
+			if !strings.Contains(answer, `"method":`) {
+				break
+			}
+		}
+	}
+	toServer.Close()
+	if err := awaitValue(t, ended, "the end of serve"); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	return said.String()
+}
+
+func TestRefusedLinesKeepTheirID(t *testing.T) {
+	long := strings.Repeat("a", 5000)
+	for _, row := range []struct{ line, id string }{
+		{`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"` + long + `"}}`, `7`},
+		{`{"method":"tools/call","params":{"id":1,"x":"` + long + `"},"jsonrpc":"2.0","id":"seven"}`, `"seven"`},
+		{`{"id":-8,"params":{"x":"` + long + `"}}`, `-8`},
+		{`{"params":{"x":"` + long + `","id":9}}`, `null`},
+		{`{"params":{"id":9,"x":"` + long + `"}}`, `null`},
+		{`{"params":"` + long + `\",\"id\":9}"}`, `null`},
+		{long, `null`},
+		{`{"jsonrpc":"2.0","id":10,"method":}`, `10`},
+		{`{"jsonrpc":"1.0","id":11,"method":"ping"}`, `11`},
+		{`{"jsonrpc":"2.0","id":12,"method":"ping","params":` + strings.Repeat("[", 1200) + strings.Repeat("]", 1200) + `}`, `12`},
+		{`{"jsonrpc":"2.0","id":13,"method":"ping"} {"jsonrpc":"2.0","id":14,"method":"ping"}`, `13`},
+		{`[]`, `null`},
+	} {
+		var out bytes.Buffer
+		l := newLines(strings.NewReader(row.line+"\n"), &out, 4000, slog.New(slog.DiscardHandler))
+		if rest, err := io.ReadAll(l); err != nil || len(rest) > 0 {
+			t.Errorf("%.60s reached the SDK: %q %v", row.line, rest, err)
+		}
+		var answer struct {
+			ID    json.RawMessage
+			Error struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+			t.Fatalf("%.60s: answered %q", row.line, out.String())
+		}
+		if string(answer.ID) != row.id || answer.Error.Code == 0 || answer.Error.Message == "" {
+			t.Errorf("%.60s: answered %s, want the id %s", row.line, out.String(), row.id)
+		}
+	}
+}
+
+// FuzzLines feeds any bytes: what reaches the SDK can be decoded, what does not
+// is answered, and the good line after it all still arrives.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte(initialize))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1}` + "\n\r\n\n[[[{"))
+	f.Add([]byte("\xff\xfe\x00\n" + strings.Repeat("[", 3000)))
+	const good = `{"jsonrpc":"2.0","id":"the good one","method":"ping"}`
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var out bytes.Buffer
+		l := newLines(bytes.NewReader(append(append(raw, '\n'), good...)), &out, 2000, slog.New(slog.DiscardHandler))
+		passed, err := io.ReadAll(l)
+		if err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		var last string
+		for line := range strings.Lines(string(passed)) {
+			last = strings.TrimSpace(line)
+			if err := undecodable([]byte(last)); err != nil {
+				t.Errorf("%q reached the SDK: %v", line, err)
+			}
+		}
+		if last != good {
+			t.Errorf("after %q the good line did not arrive", raw)
+		}
+		for line := range strings.Lines(out.String()) {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("answered %q", line)
+			}
+		}
+	})
+}
+
+// TestStdoutCarriesNothingButMCP runs a server whose engine prints to stdout.
+func TestStdoutCarriesNothingButMCP(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), serveStray+"=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := newWire(t, stdin, stdout)
+	w.open()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":` + anyRun + `}}`)
+	if line := w.read(); !strings.Contains(line, `"id":1`) {
+		t.Errorf("stdout carried %q", line)
+	}
+	stdin.Close()
+	if rest, err := io.ReadAll(w.in); err != nil || len(rest) > 0 {
+		t.Errorf("stdout carried %q (%v)", rest, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v: %s", err, stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "a stray line") {
+		t.Errorf("the stray line is not on stderr: %q", stderr.String())
+	}
+}

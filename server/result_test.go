@@ -1,0 +1,349 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+func kept(s string) supervisor.Captured { return supervisor.Captured{Head: []byte(s)} }
+
+const anyRun = `{"language":"python","code":"1"}`
+
+// results are runs' results and what must become of them.
+var results = []struct {
+	name   string
+	result supervisor.Result
+	text   []string // parts of the text
+	check  func(t *testing.T, out runOutput)
+}{{
+	name: "completed",
+	result: supervisor.Result{
+		Status: supervisor.Completed, Stdout: kept("hello\n"), Stderr: kept("careful"), Value: json.RawMessage(`{"b":1,"a":[2]}`),
+		Duration: 1500 * time.Millisecond, CPU: 900 * time.Millisecond, PeakMemory: 64 << 20,
+		Packages: []supervisor.Package{{Name: "lodash", Version: "4.17.21", Source: "npm", Cached: true}},
+		Notes:    []string{`"lodash" was resolved as npm:lodash.`},
+	},
+	text: []string{"completed: exit code 0, 1500 ms (CPU 900 ms, peak memory 64 MiB), execution ", "\nstdout:\nhello\n", "\nstderr:\ncareful\n",
+		`result: {"b":1,"a":[2]}`, "packages: lodash 4.17.21 (npm, cached)", `note: "lodash" was resolved`},
+	check: func(t *testing.T, out runOutput) {
+		if out.DurationMS != 1500 || out.CPUMS != 900 || out.PeakMemoryBytes != 64<<20 || out.Truncated != nil || out.Error != nil || len(out.ExecutionID) < 20 {
+			t.Errorf("got %+v", out)
+		}
+	},
+}, {
+	name:   "nothing said",
+	result: supervisor.Result{Status: supervisor.Completed},
+	text:   []string{"printed nothing and has no value"},
+	check: func(t *testing.T, out runOutput) {
+		if out.Result != nil || out.Packages == nil {
+			t.Errorf("got %+v", out)
+		}
+	},
+}, {
+	name:   "a null value",
+	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage("null")},
+	text:   []string{"result: null"},
+	check: func(t *testing.T, out runOutput) {
+		if string(out.Result) != "null" {
+			t.Errorf("got %s", out.Result)
+		}
+	},
+}, {
+	name: "failed",
+	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Stdout: kept("before\n"), Error: &supervisor.GuestError{
+		Name: "ZeroDivisionError", Message: "division by zero",
+		Traceback: "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\nZeroDivisionError: division by zero\n"}},
+	text: []string{"failed: exit code 1", "error: Traceback (most recent call last):\n  File \"main.py\", line 1", "stdout:\nbefore\n"},
+	check: func(t *testing.T, out runOutput) {
+		if out.Error.Name != "ZeroDivisionError" || out.ExitCode != 1 {
+			t.Errorf("got %+v", out)
+		}
+	},
+}, {
+	name: "an error whose traceback does not name it",
+	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Error: &supervisor.GuestError{
+		Name: "Error", Message: "boom", Traceback: "    at main.ts:1:7"}},
+	text:  []string{"error: Error: boom\n    at main.ts:1:7\n"},
+	check: func(*testing.T, runOutput) {},
+}, {
+	name:   "timed out",
+	result: supervisor.Result{Status: supervisor.TimedOut, ExitCode: 137, Error: &supervisor.GuestError{Name: "TimedOut", Message: "it ran longer than 1 s"}},
+	text:   []string{"timed_out: exit code 137", "error: TimedOut: it ran longer than 1 s\n"},
+	check:  func(*testing.T, runOutput) {},
+}, {
+	name:   "out of memory",
+	result: supervisor.Result{Status: supervisor.OutOfMemory, ExitCode: 137},
+	text:   []string{"out_of_memory: exit code 137"},
+	check:  func(*testing.T, runOutput) {},
+}, {
+	name:   "crashed",
+	result: supervisor.Result{Status: supervisor.Crashed, ExitCode: 139},
+	text:   []string{"crashed: exit code 139"},
+	check:  func(*testing.T, runOutput) {},
+}, {
+	name: "truncated in the middle of characters",
+	result: supervisor.Result{Status: supervisor.Completed,
+		Stdout: supervisor.Captured{Head: []byte("héé")[:4], Tail: []byte("éz")[1:], Omitted: 10}},
+	text: []string{"stdout:\nhé\n… 12 bytes left out …\nz\n"},
+	check: func(t *testing.T, out runOutput) {
+		if out.Truncated == nil || out.Truncated.Stdout != 12 || out.Truncated.Stderr != 0 {
+			t.Errorf("truncated: %+v", out.Truncated)
+		}
+	},
+}, {
+	name:   "not UTF-8",
+	result: supervisor.Result{Status: supervisor.Completed, Stdout: kept("a\xff\xfeb"), Stderr: kept("ok")},
+	text:   []string{"a\uFFFD\uFFFDb", "2 bytes of stdout are not UTF-8"},
+	check: func(t *testing.T, out runOutput) {
+		if out.Stdout != "a\uFFFD\uFFFDb" || len(out.Notes) != 1 {
+			t.Errorf("got %+v", out)
+		}
+	},
+}, {
+	name:   "a value too deep for clients",
+	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(strings.Repeat("[", 500) + strings.Repeat("]", 500))},
+	text:   []string{"nests 500 levels deep"},
+	check: func(t *testing.T, out runOutput) {
+		var s string
+		if err := json.Unmarshal(out.Result, &s); err != nil || len(s) != 1000 {
+			t.Errorf("got %s", out.Result)
+		}
+	},
+}, {
+	name:   "a value with half a surrogate pair",
+	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`["\ud83d\ude00","\ud83d"]`)},
+	text:   []string{"halves of surrogate pairs"},
+	check: func(t *testing.T, out runOutput) {
+		var list []string
+		if err := json.Unmarshal(out.Result, &list); err != nil || list[0] != "😀" || list[1] != "\uFFFD" {
+			t.Errorf("got %s", out.Result)
+		}
+	},
+}, {
+	name:   "a value that is no JSON",
+	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`{"a":NaN}`)},
+	text:   []string{"not valid JSON"},
+	check: func(t *testing.T, out runOutput) {
+		if string(out.Result) != `"{\"a\":NaN}"` {
+			t.Errorf("got %s", out.Result)
+		}
+	},
+}, {
+	name:   "an error that is not UTF-8",
+	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Error: &supervisor.GuestError{Name: "E\xff", Message: "m\xff", Traceback: "t\xff"}},
+	text:   []string{"E\uFFFD"},
+	check:  func(*testing.T, runOutput) {},
+}}
+
+func TestResults(t *testing.T) {
+	for _, row := range results {
+		t.Run(row.name, func(t *testing.T) {
+			session := dial(t, newServer(says(row.result), nil), nil)
+			res := call(t, session, "run_code", anyRun)
+			checkOutput(t, session, "run_code", res)
+			out := structured[runOutput](t, res)
+			if out.Status != string(row.result.Status) {
+				t.Errorf("status %q, want %q", out.Status, row.result.Status)
+			}
+			if want := row.result.Status != supervisor.Completed; res.IsError != want {
+				t.Errorf("isError %v, want %v", res.IsError, want)
+			}
+			got := text(t, res)
+			for _, want := range row.text {
+				if !strings.Contains(got, want) {
+					t.Errorf("the text does not hold %q:\n%s", want, got)
+				}
+			}
+			if !utf8.ValidString(got) {
+				t.Errorf("the text is not UTF-8: %q", got)
+			}
+			row.check(t, out)
+		})
+	}
+}
+
+func TestTheTextDoesNotCarryTheOutputTwice(t *testing.T) {
+	const marker = "<the output>"
+	session := dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Stdout: kept(marker)}), nil), nil)
+	res := call(t, session, "run_code", anyRun)
+	if n := strings.Count(text(t, res), marker); n != 1 {
+		t.Errorf("the text holds the output %d times:\n%s", n, text(t, res))
+	}
+	if json.Valid([]byte(text(t, res))) {
+		t.Error("the text is a JSON dump")
+	}
+
+	long := strings.Repeat("é", 400_000)
+	session = dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Stdout: kept(long)}), nil), nil)
+	res = call(t, session, "run_code", anyRun)
+	if out := structured[runOutput](t, res); out.Stdout != long || out.Truncated != nil {
+		t.Error("the structured result does not hold all of the output")
+	}
+	if got := text(t, res); len(got) > 2*maxTextPart || !strings.Contains(got, "bytes left out") {
+		t.Errorf("the text has %d bytes", len(got))
+	}
+}
+
+func TestTheProgramArrivesAsSent(t *testing.T) {
+	var got supervisor.Program
+	var stdin []byte
+	session := dial(t, newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+		got = p
+		if p.Stdin != nil {
+			stdin = make([]byte, 100)
+			n, _ := p.Stdin.Read(stdin)
+			stdin = stdin[:n]
+		}
+		return supervisor.Result{Status: supervisor.Completed}, nil
+	}}, nil), nil)
+
+	call(t, session, "run_code", `{"language":"TSX","code":"export default 1\n","packages":["lodash"],"stdin":"in\u0000put","args":["--x",""],"timeout_seconds":2.5,"permissions":[]}`)
+	if got.Language != supervisor.TypeScript || got.Name != "main.tsx" || got.Code != "export default 1\n" || got.Packages[0] != "lodash" ||
+		string(stdin) != "in\x00put" || len(got.Args) != 2 || got.Timeout != 2500*time.Millisecond || got.Permissions == nil || len(got.Permissions) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	call(t, session, "run_code", `{"language":"py","code":"1","permissions":null,"stdin":null}`)
+	if got.Language != supervisor.Python || got.Name != "" || got.Stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout || got.Client == "" {
+		t.Errorf("got %+v", got)
+	}
+	for name, a := range aliases {
+		call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
+		if got.Language != a.language || got.Name != a.file {
+			t.Errorf("%s became %s %q", name, got.Language, got.Name)
+		}
+	}
+}
+
+// wrongArgs are arguments of run_code that are refused, and what the error must
+// say.
+var wrongArgs = map[string][]string{
+	`{}`:                                                                                       {"run_code needs language"},
+	`{"language":"python"}`:                                                                    {"run_code needs code"},
+	`{"language":"python","code":null}`:                                                        {"run_code needs code"},
+	`{"language":"python","code":""}`:                                                          {"code is empty"},
+	`{"language":"cobol","code":"1"}`:                                                          {`"cobol" is not known`, "javascript, typescript, python", "js"},
+	`{"language":"","code":"1"}`:                                                               {`"" is not known`},
+	`{"language":"python\u0000","code":"1"}`:                                                   {"is not known"},
+	`{"language":7,"code":"1"}`:                                                                {"language must be a string, got a number"},
+	`{"language":"python","code":["1"]}`:                                                       {"code must be a string, got a list"},
+	`{"language":"python","code":{"a":1}}`:                                                     {"code must be a string, got an object"},
+	`{"language":"python","code":true}`:                                                        {"code must be a string, got a boolean"},
+	`{"language":"python","code":"a\u0000b"}`:                                                  {"code holds a NUL character (at byte 1)"},
+	`{"language":"python","code":"\ud83d"}`:                                                    {"half of a surrogate pair"},
+	`{"language":"python","code":"1","cod":"2"}`:                                               {`no argument "cod"`, "language, code, packages, stdin, args, timeout_seconds, permissions"},
+	`{"language":"python","Code":"1"}`:                                                         {"needs code"},
+	`{"language":"python","code":"1","packages":"six"}`:                                        {`packages must be a list of strings (["one", "two"]), got a string`},
+	`{"language":"python","code":"1","packages":[1]}`:                                          {"packages must be a list", "got a list with a number in it"},
+	`{"language":"python","code":"1","args":[null]}`:                                           {"args must be a list", "got a list with null in it"},
+	`{"language":"python","code":"1","args":[["a"]]}`:                                          {"got a list with a list in it"},
+	`{"language":"python","code":"1","packages":["a\u0000"]}`:                                  {"packages[0] holds a NUL"},
+	`{"language":"python","code":"1","permissions":[""]}`:                                      {"permissions[0] is empty"},
+	`{"language":"python","code":"1","timeout_seconds":"5"}`:                                   {"timeout_seconds must be a number, got a string"},
+	`{"language":"python","code":"1","timeout_seconds":0}`:                                     {"timeout_seconds 0 is out of range: use 0.1 to 300, or leave it out for 30"},
+	`{"language":"python","code":"1","timeout_seconds":-1}`:                                    {"out of range"},
+	`{"language":"python","code":"1","timeout_seconds":301}`:                                   {"out of range"},
+	`{"language":"python","code":"1","timeout_seconds":1e999}`:                                 {"out of range"},
+	`{"language":"python","code":"` + strings.Repeat("a", 1<<20+1) + `"}`:                      {"code has 1 MiB", "the most is 1 MiB"},
+	`{"language":"python","code":"1","stdin":"` + strings.Repeat("a", 10<<20+1) + `"}`:         {"stdin has 10 MiB"},
+	`{"language":"python","code":"1","args":["` + strings.Repeat("a", 17<<10) + `"]}`:          {"args[0] has 17 KiB: the most is 16 KiB"},
+	`{"language":"python","code":"1","args":["a"` + strings.Repeat(`,"a"`, 256) + `]}`:         {"args has 257 items: the most is 256"},
+	`{"language":"python","code":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: {"code must be a string, got a list"},
+	`{"` + strings.Repeat("k", 10_000) + `":1,"language":"python","code":"1"}`:                 {"has no argument", "…"},
+	`"{\"language\":\"python\"}"`:                                                              {"must be an object, got a string"},
+	`["python","1"]`:                                                                           {"must be an object, got a list"},
+	`12`:                                                                                       {"must be an object, got a number"},
+}
+
+func TestWrongArguments(t *testing.T) {
+	session := dial(t, newServer(scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+		t.Error("the program was run")
+		return supervisor.Result{}, nil
+	}}, nil), nil)
+	for args, wants := range wrongArgs {
+		res, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "run_code", Arguments: json.RawMessage(args)})
+		if err != nil {
+			t.Errorf("%.80s: %v", args, err)
+			continue
+		}
+		for _, want := range wants {
+			if !res.IsError || !strings.Contains(text(t, res), want) {
+				t.Errorf("%.80s gave %q, want %q", args, text(t, res), want)
+			}
+		}
+		if len(text(t, res)) > 1000 {
+			t.Errorf("%.80s gave an error of %d bytes", args, len(text(t, res)))
+		}
+	}
+}
+
+func TestABusySupervisorIsAToolError(t *testing.T) {
+	started := make(chan string, 1)
+	s := newServer(hangs(started), func(o *Options) {
+		limits := testLimits()
+		limits.Running, limits.Waiting = 1, 0
+		o.Supervisor = supervisor.New(limits, o.Log, o.Supervisor.Toolchains()...)
+	})
+	session := dial(t, s, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		session.CallTool(ctx, &mcp.CallToolParams{Name: "run_code", Arguments: json.RawMessage(anyRun)})
+	}()
+	<-started
+	if res := call(t, session, "run_code", anyRun); !res.IsError || !strings.Contains(text(t, res), "the program was not run: busy") || !strings.Contains(text(t, res), "try again in") {
+		t.Errorf("a busy server said %q", text(t, res))
+	}
+	cancel()
+	await(t, ended, "the first call's end")
+}
+
+func FuzzArguments(f *testing.F) {
+	for args := range wrongArgs {
+		if len(args) < 1000 {
+			f.Add([]byte(args))
+		}
+	}
+	f.Add([]byte(`{"language":"py","code":"1","timeout_seconds":5,"args":["\ud83d\ude00"]}`))
+	f.Add([]byte("{\"language\":\"\xff\"}"))
+	s := newServer(says(supervisor.Result{Status: supervisor.Completed}), nil)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		args, err := decodeArgs[runArgs]("run_code", raw)
+		if err == nil {
+			_, err = s.program(args, "client", "id")
+		}
+		if err != nil {
+			said := text(t, toolError(err))
+			if said == "" || len(said) > 2000 || !utf8.ValidString(said) {
+				t.Errorf("%q gave the error %q", raw, said)
+			}
+			return
+		}
+		if !utf8.ValidString(args.Code) || strings.ContainsRune(args.Code, 0) || args.TimeoutSeconds != nil && *args.TimeoutSeconds > 300 {
+			t.Errorf("%q was taken as %+v", raw, args)
+		}
+	})
+}
+
+func FuzzValue(f *testing.F) {
+	f.Add([]byte(`{"a":"\ud800"}`))
+	f.Add([]byte(`"\\ud800"`))
+	f.Add([]byte("[[[[\xff]]]]"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		out, _ := value(raw)
+		if !json.Valid(out) || !utf8.Valid(out) || depth(out) > maxValueDepth {
+			t.Errorf("%q became %q", raw, out)
+		}
+		if _, n := mendSurrogates(out); n > 0 {
+			t.Errorf("%q became %q, with half a surrogate pair", raw, out)
+		}
+	})
+}
