@@ -223,11 +223,11 @@ func decodeArgs[T any](tool string, raw json.RawMessage) (T, error) {
 			return args, fmt.Errorf("%s: %s is out of range", name, quote(string(field)))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
+	if unknown := slices.Sorted(maps.Keys(fields)); len(unknown) > 0 {
 		if len(names) == 0 {
-			return args, fmt.Errorf("%s takes no arguments, got %s", tool, quote(name))
+			return args, fmt.Errorf("%s takes no arguments, got %s", tool, quote(unknown[0]))
 		}
-		return args, fmt.Errorf("%s has no argument %s: it takes %s", tool, quote(name), strings.Join(names, ", "))
+		return args, fmt.Errorf("%s has no argument %s: it takes %s", tool, quote(unknown[0]), strings.Join(names, ", "))
 	}
 	return args, nil
 }
