@@ -6,7 +6,10 @@ import { addBusinessDays, format, isValid, parseISO } from "npm:date-fns@4";
 import { z } from "npm:zod@4";
 
 const options = z.object({
-  start: z.string().transform((text) => parseISO(text)).refine(isValid, "Want a date such as 2026-03-02"),
+  start: z.string().transform((text) => parseISO(text)).refine(
+    isValid,
+    "Want a date such as 2026-03-02",
+  ),
   days: z.coerce.number().int().min(1).max(60),
 });
 

@@ -7,9 +7,11 @@ const attempts = {
   "read a file": () => Deno.readTextFile(file),
   "import a file": () => import(`file://${file}`, { with: { type: "text" } }),
   "write a file": () => Deno.writeTextFile(newFile, "probe"),
-  "connect to the network": () => Deno.connect({ hostname: "127.0.0.1", port: Number(port) }),
+  "connect to the network": () =>
+    Deno.connect({ hostname: "127.0.0.1", port: Number(port) }),
   "see the environment": () => Deno.env.toObject(),
-  "start a program": () => new Deno.Command("/bin/sh", { args: ["-c", `echo >${newFile}`] }).output(),
+  "start a program": () =>
+    new Deno.Command("/bin/sh", { args: ["-c", `echo >${newFile}`] }).output(),
 };
 
 const outcome = {};

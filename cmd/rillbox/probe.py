@@ -15,10 +15,11 @@ def options(**fields):
     return to_js(fields, dict_converter=Object.fromEntries)
 
 
+import_text = run_js("(url) => import(url, { with: { type: 'text' } })")
 shell = options(args=["-c", f"echo >{new_file}"])
 attempts = {
     "read a file": lambda: Deno.readTextFile(file),
-    "import a file": lambda: run_js("(f) => import(`file://${f}`, { with: { type: 'text' } })")(file),
+    "import a file": lambda: import_text(f"file://{file}"),
     "write a file": lambda: Deno.writeTextFile(new_file, "probe"),
     "connect to the network": lambda: Deno.connect(options(hostname="127.0.0.1", port=int(port))),
     "see the environment": lambda: Deno.env.toObject(),

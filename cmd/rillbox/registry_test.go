@@ -16,7 +16,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
 )
 
 // registry stands before the machine's own npm registry: it passes requests on
@@ -212,4 +211,3 @@ func dialThrough(address string) (net.Conn, error) {
 	}
 	return conn, nil
 }
-
