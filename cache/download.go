@@ -133,7 +133,7 @@ func (d *download) run(ctx context.Context) error {
 			}
 		case errors.As(err, &refused) && !refused.again:
 			return err
-		case IsOffline(err) && have == 0 && time.Since(begun) > time.Second:
+		case IsOffline(err) && have == 0 && (tries >= 2 || time.Since(begun) > time.Second):
 			return err
 		case tries >= maxTries:
 			return fmt.Errorf("gave up after %d tries: %w", tries, err)

@@ -106,7 +106,7 @@ func TestProcessesThatWantTheSameMakeItOnce(t *testing.T) {
 }
 
 // content is what the entry of a number holds: long enough to be killed in.
-func content(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%06d\n", i), 20_000) }
+func content(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%06d\n", i), 5_000) }
 
 // childFills stores entries without end, telling of each.
 func childFills(dir string) error {

@@ -45,6 +45,7 @@ func (c *Cache) Trim(ctx context.Context, maxBytes int64) (Freed, error) {
 	if err != nil {
 		return freed, fmt.Errorf("trim the cache in %s: %w", c.dir, err)
 	}
+	c.sweepLocks()
 	return freed, nil
 }
 

@@ -8,8 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"rillbox/cache"
 )
@@ -94,12 +93,7 @@ func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, err
 	if o.Path != "" {
 		return operators(ctx, o)
 	}
-	dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, func(ctx context.Context, dir string) error {
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return o.fetchCore(ctx, dir) })
-		g.Go(func() error { return o.fetchMicropip(ctx, dir) })
-		return g.Wait()
-	})
+	dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, o.fetch)
 	if err != nil {
 		return Distribution{}, err
 	}
@@ -192,6 +186,20 @@ func operatorsDir(path string) (Distribution, error) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// fetch puts the release's files and micropip's wheel into dir. Without a
+// network it is Pyodide that is said to be missing.
+func (o LocateOptions) fetch(ctx context.Context, dir string) error {
+	var micropipErr error
+	var both sync.WaitGroup
+	both.Go(func() { micropipErr = o.fetchMicropip(ctx, dir) })
+	err := o.fetchCore(ctx, dir)
+	both.Wait()
+	if err != nil {
+		return err
+	}
+	return micropipErr
 }
 
 // fetchCore puts the release's files into dir.
