@@ -290,3 +290,10 @@ func (c *Cache) commitTree(work, tree string) error {
 func (c *Cache) treePath(kind, key string) string {
 	return filepath.Join(c.dir, "trees", kind, id(key))
 }
+
+// HasTree says that the cache holds the directory (kind, key), without
+// verifying it.
+func (c *Cache) HasTree(kind, key string) bool {
+	_, err := os.Stat(filepath.Join(c.treePath(kind, key), "manifest.json"))
+	return err == nil
+}

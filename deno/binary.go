@@ -199,3 +199,13 @@ func (b build) fetch(ctx context.Context, o LocateOptions, dir string) error {
 	}
 	return os.Chmod(filepath.Join(dir, "deno"), 0o700)
 }
+
+// Available says that Deno is on this machine, without verifying it.
+func Available(o LocateOptions) bool {
+	if o.Path != "" {
+		info, err := os.Stat(o.Path)
+		return err == nil && info.Mode().IsRegular()
+	}
+	b, err := o.platform()
+	return err == nil && o.Cache.HasTree("runtime", b.key())
+}

@@ -1,0 +1,287 @@
+package deno
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
+)
+
+// PackageError says why the packages of a program can't be had.
+type PackageError struct {
+	Text  string
+	cause error
+}
+
+func (e *PackageError) Error() string { return e.Text }
+
+// Unwrap gives cache.ErrOffline where the network was missing.
+func (e *PackageError) Unwrap() error { return e.cause }
+
+// endedError says that a fetching process was ended from outside.
+type endedError struct{ exit supervisor.Exit }
+
+func (e endedError) Error() string { return "fetch packages: " + e.exit.Reason }
+
+// fetcher starts Deno processes that fetch modules into the cache. They see
+// specifiers and never a guest's code; lifecycle scripts do not run.
+type fetcher struct {
+	cache   *cache.Cache
+	binary  Binary
+	imports []string // --allow-import and --deny-import flags
+	minAge  time.Duration
+	limits  supervisor.Limits
+	log     *slog.Logger
+}
+
+// fetchLimits bound a fetching process; it runs no guest's code.
+func (f fetcher) fetchLimits() supervisor.Limits {
+	l := supervisor.DefaultLimits()
+	l.Memory, l.FileBytes = 4<<30, 4<<30
+	return l
+}
+
+// connectTime is how long the other side has to take a connection before the
+// network counts as unreachable.
+const connectTime = 4 * time.Second
+
+// run runs Deno with args, which name files in dir, and gives its stdout. line
+// hears of each URL that is fetched.
+func (f fetcher) run(ctx context.Context, dir string, line func(string), args ...string) ([]byte, error) {
+	home, err := supervisor.NewRunDir()
+	if err != nil {
+		return nil, err
+	}
+	env, files := fetchEnv(f.cache.Offline())
+	child, err := supervisor.Start(supervisor.Command{
+		Path: f.binary.Path,
+		Args: args,
+		Env:  append(env, "DENO_DIR="+f.cache.DenoDir()),
+		Dir:  home,
+		Wall: &launcher.Wall{
+			ReadOnly:   append(files, f.binary.Path, "/proc/self"),
+			ReadWrite:  []string{f.cache.DenoDir(), home, dir},
+			AnyNetwork: !f.cache.Offline(),
+		},
+	}, f.fetchLimits())
+	if err != nil {
+		return nil, err
+	}
+	probes := probes{kill: func(host string) { child.Kill(supervisor.Failed, "can't reach "+host) }}
+	var stdout, stderr, partial bytes.Buffer
+	var mu sync.Mutex
+	child.SetDeadline(f.limits.InstallTimeout, "package installation")
+	child.Attach(ctx, func(e supervisor.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Kind == supervisor.Stdout {
+			stdout.Write(e.Data)
+			return
+		}
+		partial.Write(e.Data)
+		for {
+			text, err := partial.ReadString('\n')
+			if err != nil {
+				partial.WriteString(text)
+				return
+			}
+			address, isDownload := strings.CutPrefix(strings.TrimSpace(text), "Download ")
+			if !isDownload {
+				stderr.WriteString(text)
+				continue
+			}
+			if !f.cache.Offline() {
+				probes.start(address)
+			}
+			if line != nil {
+				line(address)
+			}
+		}
+	})
+	_ = child.Stdin().Close()
+	exit := child.Wait()
+	unreachable := probes.wait()
+	switch {
+	case exit.Status == supervisor.Completed:
+		return stdout.Bytes(), nil
+	case unreachable != "" || exit.Status == supervisor.Failed && exit.Reason == "":
+		return nil, f.explain(stderr.String()+partial.String(), unreachable)
+	}
+	return nil, endedError{exit}
+}
+
+// probes find out early whether the hosts that Deno asks can be reached at all:
+// Deno itself waits much longer.
+type probes struct {
+	kill  func(host string)
+	group sync.WaitGroup
+	mu    sync.Mutex
+	seen  map[string]bool
+	down  string
+}
+
+func (p *probes) start(address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return
+	}
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
+		u = proxy
+	}
+	host := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "socks5": "1080"}[u.Scheme], "443"))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[host] {
+		return
+	}
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.seen[host] = true
+	p.group.Go(func() {
+		conn, err := net.DialTimeout("tcp", host, connectTime)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		p.mu.Lock()
+		p.down = host
+		p.mu.Unlock()
+		p.kill(host)
+	})
+}
+
+// wait waits for the probes and gives a host that could not be reached.
+func (p *probes) wait() string {
+	p.group.Wait()
+	return p.down
+}
+
+// fetchEnv is what of our environment a fetching process needs: how to reach
+// the network and which registries the machine uses. files are those that it
+// names.
+func fetchEnv(offline bool) (env, files []string) {
+	env = []string{"NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1"}
+	names := []string{"HOME", "JSR_URL", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+	if !offline {
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"} {
+			names = append(names, name, strings.ToLower(name))
+		}
+	} else { // nothing listens there
+		env = append(env, "HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		npmrc := filepath.Join(home, ".npmrc")
+		files = append(files, npmrc)
+		text, _ := os.ReadFile(npmrc)
+		for _, match := range bracedName.FindAllSubmatch(text, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	for _, name := range names {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+			if filepath.IsAbs(value) && name != "HOME" {
+				files = append(files, value)
+			}
+		}
+	}
+	for _, setting := range os.Environ() {
+		if len(setting) > 11 && strings.EqualFold(setting[:11], "npm_config_") {
+			env = append(env, setting)
+		}
+	}
+	env = append(env, "DENO_TLS_CA_STORE="+cmp.Or(os.Getenv("DENO_TLS_CA_STORE"), "mozilla,system"))
+	if cert := cmp.Or(os.Getenv("DENO_CERT"), os.Getenv("SSL_CERT_FILE")); cert != "" {
+		env = append(env, "DENO_CERT="+cert)
+		files = append(files, cert)
+	}
+	return env, files
+}
+
+var bracedName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}`)
+
+// What Deno says of what went wrong, and what we say.
+var (
+	noPackage     = regexp.MustCompile(`npm package '([^']+)' does not exist`)
+	noVersion     = regexp.MustCompile(`Could not find npm package '([^']+)' matching '([^']+)'`)
+	noJSRPackage  = regexp.MustCompile(`JSR package not found: (\S+)`)
+	noJSRVersion  = regexp.MustCompile(`Could not find version of '([^']+)' that matches specified version constraint '([^']+)'`)
+	noModule      = regexp.MustCompile(`Module not found "([^"]+)"`)
+	notAllowed    = regexp.MustCompile(`Requires import access to "([^"]+)"`)
+	tooYoung      = regexp.MustCompile(`(?i)minimum dependency (?:age|date)`)
+	failedPackage = regexp.MustCompile(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
+	failedJSR     = regexp.MustCompile(`JSR package manifest for '([^']+)' failed`)
+	failedImport  = regexp.MustCompile(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
+	noNetwork     = regexp.MustCompile(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
+)
+
+// explain turns Deno's last words into an error.
+func (f fetcher) explain(stderr, unreachable string) error {
+	text := stderr
+	if i := strings.LastIndex(text, "error: "); i >= 0 {
+		text = text[i+len("error: "):]
+	}
+	text, _, _ = strings.Cut(text, "\nStack backtrace")
+	text = strings.TrimSpace(text)
+	if unreachable != "" || f.cache.Offline() || noNetwork.MatchString(text) {
+		if what := wanted(text); what != "" {
+			missing := cache.NotCached(what)
+			return &PackageError{missing.Error(), missing}
+		}
+		if unreachable != "" {
+			return &PackageError{fmt.Sprintf("a package is not in the cache, and %s can't be reached: %v", unreachable, cache.ErrOffline), cache.ErrOffline}
+		}
+	}
+	say := func(format string, args ...any) error { return &PackageError{Text: fmt.Sprintf(format, args...)} }
+	if m := noPackage.FindStringSubmatch(text); m != nil {
+		return say("the npm package %q does not exist: check its name", m[1])
+	}
+	if m := noVersion.FindStringSubmatch(text); m != nil {
+		if tooYoung.MatchString(text) {
+			return say("npm:%s@%s: %s", m[1], m[2], text)
+		}
+		return say("the npm package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
+	}
+	if m := noJSRPackage.FindStringSubmatch(text); m != nil {
+		return say("the JSR package %q does not exist: check its name", m[1])
+	}
+	if m := noJSRVersion.FindStringSubmatch(text); m != nil {
+		return say("the JSR package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
+	}
+	if m := notAllowed.FindStringSubmatch(text); m != nil {
+		return say("imports from %s are not allowed here: ask the operator to add it to --allow-import", m[1])
+	}
+	if m := noModule.FindStringSubmatch(text); m != nil {
+		return say("%s does not exist: check the URL", m[1])
+	}
+	return say("the packages can't be fetched: %s", text)
+}
+
+// wanted names what Deno failed to get.
+func wanted(text string) string {
+	if m := failedPackage.FindStringSubmatch(text); m != nil {
+		return "npm:" + m[1]
+	}
+	if m := failedJSR.FindStringSubmatch(text); m != nil {
+		return "jsr:" + m[1]
+	}
+	if m := failedImport.FindStringSubmatch(text); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}

@@ -1,0 +1,222 @@
+package deno
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"rillbox/supervisor"
+)
+
+// module is a program as it will be run, and what was found out about it
+// without running it.
+type module struct {
+	file     string // its file's name in the run's directory
+	name     string // the name to show
+	code     string // the text to run, the prelude included
+	prelude  prelude
+	commonjs bool
+	imports  []string // the literal specifiers that it imports or requires
+	problem  string   // why it can't be parsed: "main.js:3:9: …"; empty if it can
+}
+
+// prelude is what was inserted into the program's text, so that tracebacks can
+// leave it out: line and column count from 1, in UTF-16 units.
+type prelude struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Text   string `json:"text"`
+}
+
+var loaders = map[string]api.Loader{
+	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS, ".jsx": api.LoaderJSX,
+	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
+
+// jsxSource stands for the package whose runtime makes JSX elements, until the
+// imports say which one that is.
+const jsxSource = "rillbox-jsx"
+
+// inspect finds out how the program must be run and what it imports. A program
+// that can't be parsed is not an error here: Deno says better what is wrong.
+func inspect(p supervisor.Program) (module, error) {
+	m := module{name: p.Name, code: p.Code}
+	if m.name == "" {
+		m.name = map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[p.Language]
+	}
+	extension := path.Ext(m.name)
+	loader, known := loaders[extension]
+	if !known {
+		return m, &supervisor.ProgramError{Text: fmt.Sprintf("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", m.name)}
+	}
+	found := scan(p.Code, loader)
+	if found.problem != "" && p.Name == "" { // JSX, perhaps, which has an extension of its own
+		if with := scan(p.Code, loaders[extension+"x"]); with.problem == "" {
+			found, extension = with, extension+"x"
+			m.name += "x"
+		}
+	}
+	m.imports = found.imports
+	if found.problem != "" {
+		m.problem = m.name + found.problem
+	}
+	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && found.format == "cjs"
+	m.file = m.name
+	if !plainName.MatchString(m.file) {
+		m.file = "main" + extension
+	}
+	if m.commonjs && extension == ".js" {
+		m.file = strings.TrimSuffix(m.file, ".js") + ".cjs"
+	}
+	m.insertPrelude(found)
+	return m, nil
+}
+
+// insertPrelude puts in front of the program, on its first line of code, what
+// makes it the main module and what its use of JSX and require needs.
+func (m *module) insertPrelude(found scanned) {
+	text := ""
+	if i := slices.Index(m.imports, jsxSource+"/jsx-runtime"); i >= 0 {
+		source := jsxPackage(m.imports)
+		m.imports[i] = source + "/jsx-runtime"
+		text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
+	}
+	if !m.commonjs && strings.Contains(m.code, "import.meta") {
+		text += "import.meta.main=true;"
+	}
+	if !m.commonjs && found.requires {
+		text += `import{createRequire as $rillbox}from"node:module";const require=$rillbox(import.meta.url);`
+	}
+	if text == "" {
+		return
+	}
+	at := codeStart(m.code)
+	before := m.code[:at]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	m.prelude = prelude{
+		Line:   1 + strings.Count(before, "\n"),
+		Column: 1 + len(utf16.Encode([]rune(line))),
+		Text:   text,
+	}
+	m.code = before + text + m.code[at:]
+}
+
+// codeStart skips the #! line, space and comments.
+func codeStart(code string) int {
+	at := 0
+	if strings.HasPrefix(code, "#!") {
+		at = lineEnd(code, 0)
+	}
+	for at < len(code) {
+		rest := code[at:]
+		switch {
+		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
+			at++
+		case strings.HasPrefix(rest, "\ufeff"):
+			at += len("\ufeff")
+		case strings.HasPrefix(rest, "//"):
+			at = lineEnd(code, at)
+		case strings.HasPrefix(rest, "/*"):
+			end := strings.Index(rest[2:], "*/")
+			if end < 0 {
+				return at
+			}
+			at += end + 4
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+func lineEnd(code string, at int) int {
+	if i := strings.IndexByte(code[at:], '\n'); i >= 0 {
+		return at + i
+	}
+	return len(code)
+}
+
+// jsxPackage is the package that makes JSX elements: the one of the well-known
+// ones that the program imports, else React.
+func jsxPackage(imports []string) string {
+	for _, text := range imports {
+		s, err := parseSpecifier(text)
+		if err != nil || s.scheme != "npm" {
+			continue
+		}
+		switch s.name {
+		case "react", "preact":
+			return strings.TrimSuffix(text, s.path)
+		case "react-dom": // React's, of the same version
+			return strings.Replace(strings.TrimSuffix(text, s.path), "react-dom", "react", 1)
+		case "preact-render-to-string":
+			return "preact"
+		case "hono":
+			return strings.TrimSuffix(text, s.path) + "/jsx"
+		}
+	}
+	return "react"
+}
+
+// scanned is what a parse tells of a program.
+type scanned struct {
+	imports  []string
+	requires bool
+	format   string // "esm", "cjs" or ""
+	problem  string // ":3:9: …"
+}
+
+var ownPragma = regexp.MustCompile(`@jsx(Runtime|Frag)?\s`)
+
+// scan parses a program with esbuild. Nothing is read from disk.
+func scan(code string, loader api.Loader) scanned {
+	var found scanned
+	options := api.BuildOptions{
+		Stdin:       &api.StdinOptions{Contents: code, Sourcefile: "main", Loader: loader},
+		Bundle:      true,
+		Metafile:    true,
+		LogLevel:    api.LogLevelSilent,
+		Target:      api.ESNext,
+		Format:      api.FormatESModule,
+		TsconfigRaw: `{"compilerOptions":{"verbatimModuleSyntax":true,"experimentalDecorators":true}}`,
+		JSX:         api.JSXAutomatic, JSXImportSource: jsxSource,
+		Plugins: []api.Plugin{{Name: "scan", Setup: func(build api.PluginBuild) {
+			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
+				if !slices.Contains(found.imports, a.Path) {
+					found.imports = append(found.imports, a.Path)
+				}
+				if a.Kind == api.ResolveJSRequireCall || a.Kind == api.ResolveJSRequireResolve {
+					found.requires = true
+				}
+				return api.OnResolveResult{Path: a.Path, External: true}, nil
+			})
+		}}},
+	}
+	if ownPragma.MatchString(code) {
+		options.JSX = api.JSXPreserve // the program says itself what makes its elements
+	}
+	result := api.Build(options)
+	if len(result.Errors) > 0 {
+		first := result.Errors[0]
+		if first.Location != nil {
+			found.problem = fmt.Sprintf(":%d:%d: ", first.Location.Line, first.Location.Column+1)
+		}
+		found.problem += first.Text
+		return found
+	}
+	switch {
+	case strings.Contains(result.Metafile, `"format": "cjs"`):
+		found.format = "cjs"
+	case strings.Contains(result.Metafile, `"format": "esm"`):
+		found.format = "esm"
+	}
+	slices.Sort(found.imports) // esbuild resolves them in no fixed order
+	return found
+}

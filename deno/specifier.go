@@ -1,0 +1,103 @@
+package deno
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// specifier is a parsed module specifier of a package or a URL.
+type specifier struct {
+	scheme  string // "npm", "jsr", "https", "http"
+	name    string // the package's name; the whole URL for https and http
+	version string // as asked for: a version, a range, a tag; may be empty
+	path    string // what follows, with its slash: "/fp"; may be empty
+}
+
+var (
+	packageName    = regexp.MustCompile(`^(@[a-zA-Z0-9~._-]+/)?[a-zA-Z0-9~_-][a-zA-Z0-9~._-]*$`)
+	packageVersion = regexp.MustCompile(`^[a-zA-Z0-9.*^~<>=|+ _-]*$`)
+)
+
+// String is the specifier as Deno takes it.
+func (s specifier) String() string { return s.root() + s.path }
+
+// root names the package alone.
+func (s specifier) root() string {
+	if s.isURL() {
+		return s.name
+	}
+	if s.version == "" {
+		return s.scheme + ":" + s.name
+	}
+	return s.scheme + ":" + s.name + "@" + s.version
+}
+
+func (s specifier) isURL() bool { return s.scheme == "https" || s.scheme == "http" }
+
+// parseSpecifier parses npm:, jsr: and URL specifiers, and bare names, which
+// are npm's.
+func parseSpecifier(text string) (specifier, error) {
+	scheme, rest, has := strings.Cut(text, ":")
+	switch {
+	case !has:
+		return parsePackage("npm", text, text)
+	case scheme == "npm" || scheme == "jsr":
+		return parsePackage(scheme, strings.TrimPrefix(rest, "/"), text)
+	case scheme == "https" || scheme == "http":
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.User != nil {
+			return specifier{}, fmt.Errorf("%q is not a URL that can be imported", text)
+		}
+		return specifier{scheme: scheme, name: text}, nil
+	case scheme == "file":
+		return specifier{}, fmt.Errorf("%q names a file of this machine: a package is an npm name, an npm: or jsr: specifier, or an https: URL", text)
+	}
+	return specifier{}, fmt.Errorf("%q is not a package: want an npm name (lodash@4), an npm: or jsr: specifier, or an https: URL", text)
+}
+
+func parsePackage(scheme, rest, text string) (specifier, error) {
+	s := specifier{scheme: scheme}
+	scope := ""
+	if strings.HasPrefix(rest, "@") {
+		var below bool
+		if scope, rest, below = strings.Cut(rest, "/"); !below {
+			return s, fmt.Errorf("%q has a scope and no package: want @scope/name", text)
+		}
+		scope += "/"
+	}
+	name, path, below := strings.Cut(rest, "/")
+	name, s.version, _ = strings.Cut(name, "@")
+	s.name = scope + name
+	if below && path != "" {
+		s.path = "/" + path
+	}
+	switch {
+	case !packageName.MatchString(s.name):
+		return s, fmt.Errorf("%q is not a package name: want lodash, lodash@4.17.21, @scope/name, npm:… or jsr:…", text)
+	case !packageVersion.MatchString(s.version):
+		return s, fmt.Errorf("%q is not a version that can be asked for, in %q: want 4.17.21, ^4 or a tag", s.version, text)
+	case scheme == "jsr" && scope == "":
+		return s, fmt.Errorf("%q has no scope: packages of JSR are jsr:@scope/name", text)
+	case strings.ContainsAny(s.path, "\x00\r\n\\") || slices.Contains(strings.Split(s.path, "/"), ".."):
+		return s, fmt.Errorf("%q has a path that leads out of the package", text)
+	}
+	return s, nil
+}
+
+// builtins are the modules of Node that Deno has, as they are named without
+// node:.
+var builtins = func() map[string]bool {
+	m := map[string]bool{}
+	for _, name := range strings.Fields(`assert assert/strict async_hooks buffer child_process cluster
+		console constants crypto dgram diagnostics_channel dns dns/promises domain events fs
+		fs/promises http http2 https inspector inspector/promises module net os path path/posix
+		path/win32 perf_hooks process punycode querystring readline readline/promises repl stream
+		stream/consumers stream/promises stream/web string_decoder sys timers timers/promises tls
+		trace_events tty url util util/types v8 vm wasi worker_threads zlib`) {
+		m[name] = true
+	}
+	return m
+}()
