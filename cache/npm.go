@@ -159,6 +159,7 @@ func (conf npmConfig) registry(ctx context.Context, name string) (string, error)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "npm", "config", "get", "registry")
 		cmd.Dir = os.TempDir() // no project's .npmrc
+		cmd.WaitDelay = time.Second
 		out, err := cmd.Output()
 		if err != nil {
 			return "", fmt.Errorf("%w: the npm configuration names no registry, and npm can't be asked (%v); NPM_CONFIG_REGISTRY can name one", ErrNoSource, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"rillbox/cache"
@@ -38,8 +40,15 @@ const pipTimeout = 60 * time.Second
 // looks when it is not configured.
 func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 	what := "micropip " + MicropipVersion
+	resolving, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	from := []cache.Alternative{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-		return o.downloadWheel(ctx, strings.TrimRight(o.CDN, "/")+"/"+micropipWheel, to, progress)
+		err := o.downloadWheel(ctx, strings.TrimRight(o.CDN, "/")+"/"+micropipWheel, to, progress)
+		var dns *net.DNSError
+		if errors.As(err, &dns) && dns.IsTimeout {
+			giveUp(fmt.Errorf("names are not resolved: %w", cache.ErrOffline))
+		}
+		return err
 	}}}
 	indexes, err := gateway.PipIndexURLs()
 	if err != nil {
@@ -56,8 +65,12 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 	}
 	if len(indexes) == 0 {
 		from = append(from, cache.Alternative{Name: "pip", Fetch: func(ctx context.Context, to string, _ func(done, total int64)) error {
+			// pip's own time-out does not bound name resolution.
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(resolving, func() { cancel(context.Cause(resolving)) })()
 			err := pipDownload(ctx, to)
-			if err != nil && !cache.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
+			if err != nil && ctx.Err() == nil && !cache.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
 				err = pipDownload(ctx, to)
 			}
 			if err != nil {
@@ -156,9 +169,16 @@ func pipDownload(ctx context.Context, dir string) error {
 		"--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--python-version", "3.14",
 		"--retries", "0", "--timeout", "3", "--dest", dir, "micropip=="+MicropipVersion)
 	cmd.Dir = os.TempDir()
+	// python3 may be a script that starts another: end all of them.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("pip: %w", context.Cause(ctx))
 	}
 	said := strings.TrimSpace(string(out))
 	if strings.Contains(said, "No module named pip") {
