@@ -155,6 +155,7 @@ func (p *page) parseHTML(base *url.URL, body []byte) error {
 // anchorFile is the file that an anchor of an HTML page names.
 func anchorFile(href string, attrs map[string]string) pageFile {
 	f := pageFile{URL: href, Hashes: map[string]string{}, RequiresPython: attrs["data-requires-python"]}
+	f.UploadTime = attrs["data-upload-time"] // of mirrors; no PEP has it
 	if u, err := url.Parse(href); err == nil {
 		f.Filename = u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 		if algorithm, sum, ok := strings.Cut(u.Fragment, "="); ok {

@@ -24,7 +24,7 @@ const (
 
 const htmlPage = `<!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.1"><base href="/files/x/"></head><body>
 <a href="../demo-1.0-py3-none-any.whl#sha256=` + sumA + `" data-requires-python="&gt;=3.8" data-core-metadata="sha256=` + sumB + `">demo-1.0</a><br>
-<A HREF='https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl#sha256=` + sumB + `' data-yanked="bad build">demo</A>
+<A HREF='https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl#sha256=` + sumB + `' data-yanked="bad build" data-upload-time="2026-01-01T00:00:00Z">demo</A>
 <a href="demo-3.0-py3-none-any.whl#md5=0123" data-yanked data-core-metadata="true">no digest</a>
 <a href="demo-1.0.tar.gz#sha256=` + sumA + `">source</a>
 <a href="other-1.0-py3-none-any.whl#sha256=` + sumA + `">another project</a>
@@ -42,13 +42,13 @@ func TestHTMLPage(t *testing.T) {
 		if f.link != nil {
 			link = f.link.String()
 		}
-		got = append(got, strings.Join([]string{f.Filename, f.version, link, f.sha256(), f.RequiresPython, string(f.Yanked), f.CoreMetadata["sha256"]}, " "))
+		got = append(got, strings.Join([]string{f.Filename, f.version, link, f.sha256(), f.RequiresPython, string(f.Yanked), f.CoreMetadata["sha256"], f.UploadTime}, " "))
 	}
 	want := []string{
-		"demo-1.0-py3-none-any.whl 1.0 https://index.example.com/files/demo-1.0-py3-none-any.whl " + sumA + " >=3.8  " + sumB,
-		"Demo-2.0+cpu-py3-none-any.whl 2.0+cpu https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl " + sumB + `  "bad build" `,
-		"demo-3.0-py3-none-any.whl 3.0 https://index.example.com/files/x/demo-3.0-py3-none-any.whl   true ",
-		"demo-1.0.tar.gz  - " + sumA + "   ",
+		"demo-1.0-py3-none-any.whl 1.0 https://index.example.com/files/demo-1.0-py3-none-any.whl " + sumA + " >=3.8  " + sumB + " ",
+		"Demo-2.0+cpu-py3-none-any.whl 2.0+cpu https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl " + sumB + `  "bad build"  2026-01-01T00:00:00Z`,
+		"demo-3.0-py3-none-any.whl 3.0 https://index.example.com/files/x/demo-3.0-py3-none-any.whl   true  ",
+		"demo-1.0.tar.gz  - " + sumA + "    ",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
