@@ -73,6 +73,7 @@ func (c check) bad() bool { return c.Problem != "" && !c.Lesser }
 
 // examine makes all checks.
 func (a *app) examine(ctx context.Context) ([]check, error) {
+	a.config.Warm = 0 // nothing runs after it
 	engines, err := a.open()
 	if err != nil {
 		return nil, err
@@ -143,7 +144,10 @@ func printChecks(w io.Writer, checks []check) error {
 		if c.Advice != "" {
 			text += "; " + c.Advice
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s: %s\n", mark, c.Name, text); err != nil {
+		if text != "" {
+			text = ": " + text
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s%s\n", mark, c.Name, text); err != nil {
 			return err
 		}
 	}

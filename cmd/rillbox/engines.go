@@ -4,9 +4,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 
 	"rillbox/cache"
+	"rillbox/deno"
+	"rillbox/pyodide"
+	"rillbox/pyodide/gateway"
 	"rillbox/supervisor"
 )
 
@@ -23,7 +28,48 @@ func (a *app) open() (*engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engines{supervisor.New(a.config.Limits, a.log), store}, nil
+	toolchains, err := a.config.toolchains(store, a.log)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &engines{supervisor.New(a.config.Limits, a.log, toolchains...), store}, nil
+}
+
+func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.Toolchain, error) {
+	scripts, err := deno.New(deno.Options{
+		Cache:         store,
+		Permissions:   c.DenoPermissions,
+		AllowImport:   c.AllowImport,
+		DenoPath:      c.DenoPath,
+		Env:           c.Env,
+		MinReleaseAge: c.MinReleaseAge,
+		Limits:        c.Limits,
+		Log:           log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("JavaScript and TypeScript: %w", err)
+	}
+	python, err := pyodide.New(pyodide.Options{
+		Cache:       store,
+		Path:        c.PyodidePath,
+		DenoPath:    c.DenoPath,
+		Permissions: c.PyodidePermissions,
+		IndexURL:    c.IndexURL,
+		CDN:         c.CDNURL,
+		Policy: gateway.Policy{
+			Allow:         c.AllowPackages,
+			Deny:          c.DenyPackages,
+			MinReleaseAge: c.MinReleaseAge,
+		},
+		Limits: c.Limits,
+		Warm:   c.Warm,
+		Log:    log,
+	})
+	if err != nil {
+		scripts.Close()
+		return nil, fmt.Errorf("Python: %w", err)
+	}
+	return []supervisor.Toolchain{scripts, python}, nil
 }
 
 // Close ends all children first, then gives the cache and the runs' directory up.

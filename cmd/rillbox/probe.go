@@ -36,16 +36,16 @@ var probes = map[supervisor.Language]struct{ hostile, endless string }{
 func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.Language) []check {
 	dir, err := os.MkdirTemp("", "rillbox-probe-")
 	if err != nil {
-		return []check{{Name: string(language), Problem: err.Error()}}
+		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
 	}
 	defer os.RemoveAll(dir)
 	secret, forbidden := filepath.Join(dir, "secret.txt"), filepath.Join(dir, "written.txt")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		return []check{{Name: string(language), Problem: err.Error()}}
+		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return []check{{Name: string(language), Problem: err.Error()}}
+		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
 	}
 	defer listener.Close()
 	connected := make(chan struct{}, 1)
@@ -57,9 +57,15 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 	}()
 	port := listener.Addr().(*net.TCPAddr).Port
 
+	const variable = "RILLBOX_PROBE" // a program must not see it
+	if err := os.Setenv(variable, "secret"); err != nil {
+		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
+	}
+	defer os.Unsetenv(variable)
+
 	result, err := s.Run(ctx, supervisor.Program{
 		Language: language, Code: probes[language].hostile, Permissions: []string{},
-		Args: []string{secret, forbidden, strconv.Itoa(port)},
+		Args: []string{secret, forbidden, strconv.Itoa(port), variable},
 	}, func(supervisor.Event) {})
 	checks := []check{{Name: string(language) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {

@@ -1,7 +1,7 @@
 // What no program may do without a grant, tried. The default export says of each
 // attempt whether it was refused, and by which error.
 
-const [file, newFile, port] = Deno.args;
+const [file, newFile, port, variable] = Deno.args;
 
 const attempts = {
   "read a file": () => Deno.readTextFile(file),
@@ -9,7 +9,11 @@ const attempts = {
   "write a file": () => Deno.writeTextFile(newFile, "probe"),
   "connect to the network": () =>
     Deno.connect({ hostname: "127.0.0.1", port: Number(port) }),
-  "see the environment": () => Deno.env.toObject(),
+  "see the environment": () => {
+    if (!(variable in Deno.env.toObject())) {
+      throw Object.assign(new Error(), { name: "not there" });
+    }
+  },
   "start a program": () =>
     new Deno.Command("/bin/sh", { args: ["-c", `echo >${newFile}`] }).output(),
 };

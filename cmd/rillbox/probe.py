@@ -2,17 +2,22 @@
 # JavaScript around it, so the attempts go that way. The value says of each
 # attempt whether it was refused, and by which error.
 
+import os
 import sys
 
 from js import Deno, Object
 from pyodide.code import run_js
 from pyodide.ffi import to_js
 
-file, new_file, port = sys.argv[1:]
+file, new_file, port, variable = sys.argv[1:]
 
 
 def options(**fields):
     return to_js(fields, dict_converter=Object.fromEntries)
+
+
+def variables():
+    return {**os.environ, **Deno.env.toObject().to_py()}
 
 
 import_text = run_js("(url) => import(url, { with: { type: 'text' } })")
@@ -22,7 +27,7 @@ attempts = {
     "import a file": lambda: import_text(f"file://{file}"),
     "write a file": lambda: Deno.writeTextFile(new_file, "probe"),
     "connect to the network": lambda: Deno.connect(options(hostname="127.0.0.1", port=int(port))),
-    "see the environment": lambda: Deno.env.toObject(),
+    "see the environment": lambda: variables()[variable],
     "start a program": lambda: Deno.Command.new("/bin/sh", shell).output(),
 }
 

@@ -92,6 +92,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
+	a.config.Warm = 0 // nothing runs after it
 	engines, err := a.open()
 	if err != nil {
 		return err

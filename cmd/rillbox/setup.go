@@ -41,6 +41,7 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	a.config.Warm = 0
 	engines, err := a.open()
 	if err != nil {
 		return err
