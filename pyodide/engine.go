@@ -1,0 +1,221 @@
+//go:build !windows
+
+// Package pyodide is the engine for Python: CPython compiled to WebAssembly
+// (Pyodide), in a Deno process of its own for every run.
+//
+// A program goes to a worker: a child that has loaded Python from a memory
+// snapshot and waits for its request, started for this run or taken from the
+// warm pool. Before the program starts, the worker finds out what it needs
+// beside Python and asks us for an install plan; all that it fetches comes
+// through the package gateway, which is its only network unless the operator
+// grants more.
+//
+// Pyodide is no boundary, since Python reaches any JavaScript of its process:
+// the worker has exactly the permissions that the guest may have, and besides
+// them reads of Python's own files, the gateway's address, and the wire. A
+// worker runs one program and ends with it. What it says after the program has
+// started is a claim; what it installed before is checked against what the
+// gateway served.
+//
+// worker.ts, pyodide.ts and snapshot.ts are the child's JavaScript side, the
+// package rillbox its Python side.
+package pyodide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/deno"
+	"rillbox/pyodide/gateway"
+	"rillbox/supervisor"
+)
+
+// Options are the choices that an Engine has; Cache is required.
+type Options struct {
+	Cache *cache.Cache
+	// Path is the operator's own Pyodide ($RILLBOX_PYODIDE), DenoPath the
+	// operator's own Deno ($RILLBOX_DENO); empty means the cache's.
+	Path, DenoPath string
+	// Permissions are what every Python program may do.
+	Permissions deno.Permissions
+	// Env names the variables of our environment that programs get.
+	Env []string
+	// IndexURL is the package index; empty means pip's configuration, and
+	// without one what micropip asks by itself.
+	IndexURL string
+	// CDN is the base URL of Pyodide's packages; empty means DefaultCDN.
+	CDN string
+	// Policy is what may be fetched.
+	Policy gateway.Policy
+	// Limits are those in force; the zero value means the defaults.
+	Limits supervisor.Limits
+	// Warm is how many workers are kept started ahead of time, from the first
+	// run on. Each takes about 200 MB.
+	Warm int
+	// WithoutSecondWall starts children without the kernel's wall.
+	WithoutSecondWall bool
+	// Log gets what goes wrong behind the scenes; nil discards it.
+	Log *slog.Logger
+}
+
+// Engine runs Python programs. It is safe for concurrent use.
+type Engine struct {
+	o    Options
+	stop context.CancelFunc
+	ctx  context.Context // ends with Close
+	pool *pool
+	jobs sync.WaitGroup // what goes on behind the scenes
+
+	mu        sync.Mutex
+	runtime   *runtime
+	preparing *preparation
+}
+
+var _ supervisor.Toolchain = (*Engine)(nil)
+
+// New makes an engine. Nothing is fetched or started before it is used.
+func New(o Options) (*Engine, error) {
+	if o.Cache == nil {
+		return nil, errors.New("the Python engine needs a cache")
+	}
+	if o.Limits == (supervisor.Limits{}) {
+		o.Limits = supervisor.DefaultLimits()
+	}
+	if o.CDN == "" {
+		o.CDN = DefaultCDN
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{o: o}
+	e.ctx, e.stop = context.WithCancel(context.Background())
+	e.pool = newPool(e.ctx, o.Warm, o.Log, func(ctx context.Context) (*worker, error) {
+		rt, err := e.ready(ctx, func(supervisor.Event) {})
+		if err != nil {
+			return nil, err
+		}
+		return e.startWorker(rt, o.Permissions)
+	})
+	return e, nil
+}
+
+// Close ends the workers, the gateway and what is being prepared.
+func (e *Engine) Close() {
+	e.stop()
+	e.pool.close()
+	e.jobs.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.runtime != nil {
+		e.runtime.gateway.Close()
+		e.runtime = nil
+	}
+}
+
+// Prepare fetches Deno and Pyodide and makes the snapshot.
+func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
+	_, err := e.ready(ctx, serialised(emit))
+	return err
+}
+
+// Install fetches packages into the cache, with what they need, and says what
+// they resolved to. None of their code runs.
+func (e *Engine) Install(ctx context.Context, packages []string, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+	result, err := e.Run(ctx, supervisor.Program{Language: supervisor.Python, Packages: packages}, emit)
+	switch {
+	case err != nil:
+		return nil, err
+	case result.Status != supervisor.Completed && result.Error != nil:
+		return nil, fmt.Errorf("install %q for Python: %s", packages, result.Error.Message)
+	case result.Status != supervisor.Completed:
+		return nil, fmt.Errorf("install %q for Python: the installation ended as %s", packages, result.Status)
+	}
+	return result.Packages, nil
+}
+
+// Describe says what the engine is.
+func (e *Engine) Describe() supervisor.Description {
+	return supervisor.Description{
+		Languages: []supervisor.Language{supervisor.Python},
+		Versions: map[string]string{
+			"python": PythonVersion, "pyodide": Version, "micropip": MicropipVersion,
+			"deno": deno.Version, "v8": deno.V8Version,
+		},
+		Ready:       e.isReady(),
+		Permissions: e.o.Permissions.Args(),
+	}
+}
+
+// Run runs one program in a worker of its own.
+func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	emit = serialised(emit)
+	permissions, err := e.o.Permissions.Narrow(p.Permissions)
+	if err != nil {
+		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
+	}
+	rt, err := e.ready(ctx, emit)
+	if ctx.Err() != nil {
+		return cancelled(), nil
+	}
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	w, ended, err := e.takeWorker(rt, permissions, p.Permissions != nil)
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	defer ended()
+	return newRun(e, rt, w, p, emit).do(ctx)
+}
+
+// takeWorker takes a warm worker, or starts one. ended must be called when the
+// run has ended.
+func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, own bool) (w *worker, ended func(), err error) {
+	ended = func() {}
+	if !own {
+		w, ended = e.pool.take()
+	}
+	if w == nil {
+		w, err = e.startWorker(rt, permissions)
+	}
+	return w, ended, err
+}
+
+func cancelled() supervisor.Result {
+	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
+		Name: "Cancelled", Message: "the run was cancelled before its program started",
+	}}
+}
+
+// serialised lets one goroutine at a time call emit: a run's output, its frames
+// and its downloads come from different ones.
+func serialised(emit func(supervisor.Event)) func(supervisor.Event) {
+	var mu sync.Mutex
+	return func(event supervisor.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		emit(event)
+	}
+}
+
+// timeout is how long a program may run.
+func (e *Engine) timeout(p supervisor.Program) time.Duration {
+	if p.Timeout > 0 {
+		return p.Timeout
+	}
+	return e.o.Limits.Timeout
+}
+
+// feed writes the guest's standard input and closes it.
+func feed(to io.WriteCloser, from io.Reader) {
+	if from != nil {
+		_, _ = io.Copy(to, from) // EPIPE: the guest does not read all of it
+	}
+	_ = to.Close()
+}

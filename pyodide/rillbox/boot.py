@@ -1,0 +1,42 @@
+"""What the snapshot holds: imported once, when the snapshot is made."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import micropip
+from pyodide.ffi import run_sync
+
+from . import eventloop, installer, runner
+
+# Modules that programs often use. Importing one takes up to 100 ms in
+# WebAssembly; in the snapshot it costs its pages of memory only.
+COMMON = """
+    abc argparse array ast asyncio base64 bisect calendar cmath collections.abc
+    concurrent.futures configparser contextlib contextvars copy csv dataclasses datetime decimal
+    difflib email.message email.parser enum fractions functools getpass glob gzip hashlib heapq
+    hmac html html.parser http.client http.cookiejar http.server importlib.metadata
+    importlib.resources inspect io ipaddress itertools json keyword linecache locale logging
+    logging.handlers math mimetypes numbers operator os pathlib pickle platform pprint queue
+    random re secrets shlex shutil signal socket sqlite3 ssl statistics string struct subprocess
+    tarfile tempfile textwrap threading time timeit tokenize tomllib traceback types typing
+    unicodedata unittest urllib.error urllib.parse urllib.request uuid warnings weakref
+    xml.dom.minidom xml.etree.ElementTree zipfile zoneinfo
+    pyodide.code pyodide.ffi pyodide.http pyodide.webloop
+"""
+
+for name in COMMON.split():
+    importlib.import_module(name)
+for module in pkgutil.walk_packages(micropip.__path__, "micropip."):
+    try:
+        importlib.import_module(module.name)
+    except ImportError:  # what is for other platforms
+        continue
+
+RUNS = eventloop.patch(run_sync)
+INSTALLER = installer.patch()
+
+
+def start(line: str, host: Any) -> int:
+    """Run the request in line; see runner.start."""
+    return runner.start(line, host, RUNS, INSTALLER)

@@ -1,0 +1,81 @@
+"""An exception as a person should see it: the program's frames, without ours."""
+
+import traceback
+from types import TracebackType
+from typing import Any
+
+from .values import shorten
+
+# Frames of these files are machinery: ours, Pyodide's, and the loop's that drives a task.
+MACHINERY = (
+    "/rillbox/",
+    "/_pyodide/",
+    "/pyodide/webloop.py",
+    "/pyodide/ffi/",
+    "/pyodide/code.py",
+)
+
+
+def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]:
+    """The error frame for an exception, well below limit bytes also when it is escaped."""
+    clean(error)
+    try:
+        text = "".join(traceback.format_exception(error, colorize=False))  # type: ignore
+    except TypeError:  # CPython before 3.13 has no colorize
+        text = "".join(traceback.format_exception(error))
+    except Exception as failure:  # an exception class that can't be printed
+        text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
+    message = message_of(error)
+    if hint:
+        message = f"{message}\n{hint}" if message else hint
+        text += hint + "\n"
+    return {
+        "name": shorten(qualified_name(error), 200),
+        "message": shorten(message, limit // 64),
+        "stack": shorten(text, limit // 32),
+    }
+
+
+def qualified_name(error: BaseException) -> str:
+    """The exception's class, with its module unless that is builtins or the program."""
+    kind = type(error)
+    if kind.__module__ in ("builtins", "__main__"):
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def message_of(error: BaseException) -> str:
+    """str(error), also where that fails."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def clean(error: BaseException) -> None:
+    """Drop the machinery's frames from an exception and from all that it links to."""
+    seen: set[int] = set()
+    queue = [error]
+    while queue:
+        current = queue.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        current.__traceback__ = _without_machinery(current.__traceback__)
+        linked: list[Any] = [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            linked.extend(current.exceptions)
+        queue.extend(link for link in linked if isinstance(link, BaseException))
+
+
+def _without_machinery(tb: TracebackType | None) -> TracebackType | None:
+    kept = []
+    while tb is not None:
+        if not any(part in tb.tb_frame.f_code.co_filename for part in MACHINERY):
+            kept.append(tb)
+        tb = tb.tb_next
+    below = None
+    for entry in reversed(kept):
+        entry.tb_next = below
+        below = entry
+    return below

@@ -1,0 +1,335 @@
+"""micropip, with the package gateway as its only network.
+
+A requirement is looked for in Pyodide's own distribution first, then on the
+package index, where pure and `pyemscripten_*` wheels both work. Unlike in
+micropip alone, a package of the distribution whose files can't be had counts as
+not found there (micropip would report success), and a failure says why.
+
+What is patched in micropip holds for the program's own `micropip.install` too.
+"""
+
+import asyncio
+import importlib
+import json
+from pathlib import Path
+from site import getsitepackages
+from typing import Any
+from urllib.parse import quote
+
+import js
+import pyodide_js
+from micropip import _package_manager_singleton as manager
+from micropip import package_index, transaction
+from micropip._compat import compatibility_layer
+from micropip._utils import check_compatible, parse_wheel_filename
+from micropip._vendored.packaging.src.packaging.markers import default_environment
+from micropip._vendored.packaging.src.packaging.requirements import InvalidRequirement, Requirement
+from micropip._vendored.packaging.src.packaging.utils import canonicalize_name
+from pyodide.ffi import JsException
+from pyodide.http import pyfetch
+
+SITE = getsitepackages()[0]
+FROM_INDEX = transaction.Transaction._add_requirement_from_package_index
+UNPACK = compatibility_layer.install
+# How many files are fetched at the same time.
+PARALLEL = 8
+
+
+class Unavailable(ValueError):
+    """The gateway could not give a file or page; the text says why."""
+
+
+class Installer:
+    """Installs wheels through the gateway and remembers which."""
+
+    def __init__(self) -> None:
+        self.lock: dict[str, Any] = compatibility_layer.lockfile_packages
+        self.listed = {
+            module: name
+            for name, entry in self.lock.items()
+            if not name.endswith("-tests")
+            for module in entry["imports"]
+        }
+        self.installed: list[dict[str, str]] = []
+        self._gateway = ""
+        self._fetched: dict[str, Any] = {}  # lock entry's name → its file
+        self._unreachable: dict[str, str] = {}  # lock entry's name → why
+        self._slots = asyncio.Semaphore(PARALLEL)
+
+    def use(self, gateway: str) -> None:
+        """Fetch everything from the package gateway at this URL, which ends in a slash."""
+        self._gateway = gateway
+        self._slots = asyncio.Semaphore(PARALLEL)
+        package_index.PYPI_URL = f"{gateway}simple"
+        package_index.DEFAULT_INDEX_URLS[:] = [package_index.PYPI_URL]
+        manager.index_urls = package_index.DEFAULT_INDEX_URLS[:]
+
+    async def follow(self, files: list[dict[str, str]]) -> None:
+        """Install files of an earlier run, in their order."""
+        contents = await asyncio.gather(*(self._get(self._gateway + f["url"]) for f in files))
+        for file, content in zip(files, contents, strict=True):
+            await self._unpack(content, file)
+        importlib.invalidate_caches()
+
+    async def install(self, requirements: list[str]) -> dict[str, str]:
+        """Install requirements with what they need; say why for those that can't be."""
+        change = transaction.Transaction(
+            _compat_layer=compatibility_layer,
+            ctx=default_environment(),
+            ctx_extras=[],
+            keep_going=True,
+            deps=True,
+            pre=False,
+            fetch_kwargs={},
+            index_urls=package_index.DEFAULT_INDEX_URLS,
+        )
+        try:
+            await change.gather_requirements(requirements)
+        except InvalidRequirement as error:
+            return {"": f"{', '.join(requirements)}: not a requirement (PEP 508): {error}"}
+        except (ValueError, OSError, TypeError) as error:
+            return {"": f"{', '.join(requirements)}: {error}"}
+        if change.failed:
+            reasons = getattr(change, "reasons", {})
+            return {r.name: reasons.get(r.name, f"{r} can't be installed") for r in change.failed}
+        for wheel in change.wheels:
+            await wheel.install(Path(SITE), compatibility_layer)
+        await self.load([package.name for package in change.pyodide_packages])
+        importlib.invalidate_caches()
+        return {}
+
+    async def load(self, requested: Any) -> None:
+        """Install packages of the distribution by name: pyodide.loadPackage."""
+        wishes = requested.to_py() if hasattr(requested, "to_py") else requested
+        wishes = [wishes] if isinstance(wishes, str) else list(wishes)
+        known = [name for name in wishes if canonicalize_name(name) in self.lock]
+        others = [name for name in wishes if name not in known]
+        if others:
+            reasons = await self.install(others)
+            if reasons:
+                raise ValueError("\n".join(reasons.values()))
+        closure = self._closure([canonicalize_name(name) for name in known])
+        await self._fetch(closure)
+        for name in closure:
+            entry = self.lock[name]
+            if hasattr(pyodide_js.loadedPackages, entry["name"]):
+                continue
+            content = self._fetched.pop(name)
+            await self._unpack(content, self._file_of(name))
+        importlib.invalidate_caches()
+
+    def _closure(self, wishes: list[str]) -> list[str]:
+        """Names of lock entries with what they depend on, dependencies first."""
+        order: dict[str, None] = {}
+
+        def add(name: str, path: tuple[str, ...]) -> None:
+            if name in order or name in path:
+                return
+            for dependency in self.lock[name]["depends"]:
+                add(canonicalize_name(dependency), (*path, name))
+            order[name] = None
+
+        for wish in wishes:
+            add(wish, ())
+        return list(order)
+
+    def _file_of(self, name: str) -> dict[str, str]:
+        entry = self.lock[name]
+        return {
+            "name": entry["name"],
+            "version": entry["version"],
+            "source": "pyodide",
+            "file": entry["file_name"],
+            "url": f"cdn/{quote(entry['file_name'])}",
+            "sha256": entry["sha256"],
+            "dir": entry["install_dir"],
+        }
+
+    async def _fetch(self, closure: list[str]) -> None:
+        """Fetch the files of lock entries that are neither loaded nor fetched."""
+        wishes = [
+            name
+            for name in closure
+            if name not in self._fetched
+            and not hasattr(pyodide_js.loadedPackages, self.lock[name]["name"])
+        ]
+        urls = [self._gateway + self._file_of(name)["url"] for name in wishes]
+        contents = await asyncio.gather(*map(self._get, urls))
+        self._fetched.update(zip(wishes, contents, strict=True))
+
+    async def _get(self, url: str) -> Any:
+        """The body of a file of the gateway, as an ArrayBuffer."""
+        async with self._slots:
+            try:
+                response = await js.fetch(url)
+                if response.ok:
+                    return await response.arrayBuffer()
+                reason = await response.text()
+            except JsException as error:
+                reason = str(error)
+        raise Unavailable(reason.strip())
+
+    async def _unpack(self, content: Any, file: dict[str, str]) -> None:
+        directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
+        metadata = {
+            "INSTALLER": "rillbox",
+            "PYODIDE_SOURCE": "pypi" if file["source"] == "index" else file["source"],
+            "PYODIDE_URL": self._gateway + file["url"],
+            "PYODIDE_SHA256": file["sha256"],
+        }
+        await UNPACK(js.Uint8Array.new(content), file["file"], directory, metadata)
+        setattr(pyodide_js.loadedPackages, file["name"], file["source"])
+        self._note(file["file"], file["sha256"], file["dir"])
+
+    def _note(self, filename: str, sha256: str, directory: str) -> None:
+        self.installed.append({"file": filename, "sha256": sha256, "dir": directory})
+
+    # What micropip calls in place of its own.
+
+    async def unpack_wheel(
+        self, content: Any, filename: str, directory: str, metadata: dict[str, str]
+    ) -> None:
+        """Install a wheel for micropip."""
+        await UNPACK(content, filename, directory, metadata)
+        self._note(filename, metadata["PYODIDE_SHA256"], "site")
+
+    def _route(self, url: str) -> str:
+        """Where the gateway has a URL."""
+        if url.startswith(self._gateway) or not url.startswith(("http:", "https:")):
+            return url
+        return f"{self._gateway}url/{quote(url, safe='')}"
+
+    async def fetch_bytes(self, url: str, options: dict[str, Any]) -> bytes:
+        """Fetch a wheel or its metadata for micropip."""
+        if url.startswith("emfs:"):
+            return Path(url.removeprefix("emfs:")).read_bytes()
+        response = await pyfetch(self._route(url), **options)
+        if not response.ok:
+            raise Unavailable((await response.string()).strip())
+        return await response.bytes()
+
+    async def find_in_lock(self, change: Any, requirement: Any) -> bool:
+        """Whether the distribution has a requirement and its files can be had."""
+        entry = self.lock.get(requirement.name)
+        if entry is None or not requirement.specifier.contains(entry["version"], prereleases=True):
+            return False
+        try:
+            await self._fetch(self._closure([requirement.name]))
+        except Unavailable as reason:
+            self._unreachable[requirement.name] = str(reason)
+            return False
+        change.pyodide_packages.append(
+            transaction.PackageMetadata(
+                name=requirement.name, version=entry["version"], source="pyodide"
+            )
+        )
+        return True
+
+    async def find_on_index(self, change: Any, requirement: Any) -> None:
+        """Find a requirement on the index, or tell why it can't be installed."""
+        try:
+            await FROM_INDEX(change, requirement)
+        except ValueError as error:
+            reason = await self._explain(requirement, error)
+            if not hasattr(change, "reasons"):
+                change.reasons = {}
+            change.reasons[requirement.name] = reason
+            raise ValueError(reason) from None
+
+    async def _explain(self, requirement: Any, error: Exception) -> str:
+        name = requirement.name
+        page = await pyfetch(
+            f"{self._gateway}simple/{quote(name)}/",
+            headers={"accept": "application/vnd.pypi.simple.v1+json"},
+        )
+        text = await page.string()
+        entry = self.lock.get(name)
+        if name in self._unreachable:
+            elsewhere = (
+                f"the package index has no wheel of {requirement} that runs in WebAssembly"
+                if page.ok
+                else text.strip()
+            )
+            return (
+                f"{name} {entry['version']} is on Pyodide's CDN, and fetching it from there "
+                f"failed: {self._unreachable[name]}. Elsewhere: {elsewhere}."
+            )
+        if not page.ok:
+            return f"{requirement}: {text.strip()}"
+        reason = unusable(requirement, json.loads(text)["files"], str(error))
+        if entry is not None:
+            return f"{reason} Pyodide has {name} {entry['version']}."
+        return reason
+
+
+def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:
+    """Why none of an index page's files fits a requirement, and what would."""
+    wheels: dict[str, list[str]] = {}
+    sources = False
+    usable = set()
+    for file in files:
+        filename = file["filename"]
+        if not filename.endswith(".whl"):
+            sources = True
+            continue
+        try:
+            _, version, _, tags = parse_wheel_filename(filename)
+        except ValueError:
+            continue
+        wheels.setdefault(str(version), []).extend(tag.platform for tag in tags)
+        try:
+            check_compatible(filename)
+            usable.add(version)
+        except ValueError:
+            continue
+    matching = [v for v in wheels if requirement.specifier.contains(v, prereleases=True)]
+    if usable and not any(requirement.specifier.contains(v, prereleases=True) for v in usable):
+        newest = max(usable)
+        what = "only native code" if matching else "no such version"
+        return f"{requirement}: the package index has {what}; version {newest} runs here."
+    if usable:
+        return f"{requirement}: {error}"
+    if wheels:
+        kinds = {_platform(p) for platforms in wheels.values() for p in platforms}
+        return (
+            f"{requirement} can't run in WebAssembly: it is native code, and the package index "
+            f"has wheels for {', '.join(sorted(kinds))} only."
+        )
+    if sources:
+        return f"{requirement} can't be installed: the package index has its source only, no wheel."
+    return f"{requirement}: the package index has no files of it."
+
+
+def _platform(tag: str) -> str:
+    for part, name in (
+        ("linux", "Linux"),
+        ("macos", "macOS"),
+        ("win", "Windows"),
+        ("emscripten", "another Pyodide"),
+        ("pyodide", "another Pyodide"),
+        ("ios", "iOS"),
+        ("android", "Android"),
+    ):
+        if part in tag:
+            return name
+    return "another Python" if tag == "any" else tag
+
+
+def patch() -> Installer:
+    """Make micropip work through a new Installer."""
+    installer = Installer()
+    kind: Any = transaction.Transaction
+
+    async def in_lock(change: Any, requirement: Requirement) -> bool:
+        return await installer.find_in_lock(change, requirement)
+
+    async def on_index(change: Any, requirement: Requirement) -> None:
+        await installer.find_on_index(change, requirement)
+
+    kind._add_requirement_from_pyodide_lock = in_lock
+    kind._add_requirement_from_package_index = on_index
+    layer: Any = compatibility_layer
+    layer.install = staticmethod(installer.unpack_wheel)
+    layer.fetch_bytes = staticmethod(installer.fetch_bytes)
+    layer.loadPackage = staticmethod(installer.load)
+    return installer

@@ -1,0 +1,152 @@
+"""From what a program says (imports, inline metadata) to the distributions it needs."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+
+# Imports whose distribution has another name and that Pyodide's lock file,
+# which knows its own packages' imports, does not list.
+WELL_KNOWN = {
+    "Bio": "biopython",
+    "Crypto": "pycryptodome",
+    "Cryptodome": "pycryptodomex",
+    "Levenshtein": "levenshtein",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "bson": "pymongo",
+    "cairosvg": "cairosvg",
+    "community": "python-louvain",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dns": "dnspython",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "editorconfig": "editorconfig",
+    "faiss": "faiss-cpu",
+    "fitz": "pymupdf",
+    "git": "gitpython",
+    "google.genai": "google-genai",
+    "google.generativeai": "google-generativeai",
+    "google.protobuf": "protobuf",
+    "igraph": "igraph",
+    "jose": "python-jose",
+    "jwt": "pyjwt",
+    "ldap3": "ldap3",
+    "magic": "python-magic",
+    "memcache": "python-memcached",
+    "mpl_toolkits": "matplotlib",
+    "multipart": "python-multipart",
+    "mysql": "mysql-connector-python",
+    "nacl": "pynacl",
+    "OpenGL": "pyopengl",
+    "pkg_resources": "setuptools",
+    "pptx": "python-pptx",
+    "psycopg2": "psycopg2-binary",
+    "pylab": "matplotlib",
+    "pyximport": "cython",
+    "Cython": "cython",
+    "ruamel": "ruamel.yaml",
+    "ruamel.yaml": "ruamel.yaml",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "slugify": "python-slugify",
+    "socks": "pysocks",
+    "telegram": "python-telegram-bot",
+    "tlz": "toolz",
+    "umap": "umap-learn",
+    "usb": "pyusb",
+    "websocket": "websocket-client",
+    "wx": "wxpython",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
+
+# Name spaces that many distributions share: what the index has under such a
+# name provides none of them.
+SHARED = {"azure", "google", "sphinxcontrib", "zope"}
+
+# Modules that Pyodide itself brings.
+OWN = {"js", "pyodide", "pyodide_js", "_pyodide", "_pyodide_core", "micropip", "rillbox"}
+
+# PEP 723: a block of comment lines between `# /// script` and `# ///`.
+SCRIPT_BLOCK = re.compile(
+    r"^# /// (?P<type>[a-zA-Z0-9-]+)[ \t]*\r?$\n(?P<content>(^#(| .*)\r?$\n)+?)^# ///[ \t]*\r?$",
+    re.MULTILINE,
+)
+
+
+class MetadataError(ValueError):
+    """The program's inline metadata can't be read."""
+
+
+def inline_dependencies(code: str) -> list[str]:
+    """The dependencies of the program's PEP 723 `script` block."""
+    blocks = [m for m in SCRIPT_BLOCK.finditer(code) if m.group("type") == "script"]
+    if not blocks:
+        return []
+    if len(blocks) > 1:
+        raise MetadataError("the program has more than one `# /// script` block (PEP 723)")
+    lines = blocks[0].group("content").splitlines()
+    text = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
+    try:
+        dependencies = tomllib.loads(text).get("dependencies", [])
+    except tomllib.TOMLDecodeError as error:
+        raise MetadataError(f"the program's `# /// script` block is not TOML: {error}") from None
+    if not isinstance(dependencies, list) or any(not isinstance(d, str) for d in dependencies):
+        raise MetadataError("`dependencies` in the `# /// script` block is not a list of strings")
+    return dependencies
+
+
+def imported(tree: ast.AST) -> list[str]:
+    """The modules that a program imports anywhere, without its standard library's."""
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found[node.module] = None
+            # `from google import protobuf` imports a module too, or a name.
+            found.update((f"{node.module}.{a.name}", None) for a in node.names if a.name != "*")
+    return [name for name in found if not is_own(name)]
+
+
+def is_own(module: str) -> bool:
+    """Whether a module comes with Python or with Pyodide."""
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or top in OWN
+
+
+def distribution(module: str, listed: Mapping[str, str]) -> str:
+    """The distribution that provides a module; listed maps a lock file's imports."""
+    parts = module.split(".")
+    for end in range(len(parts), 0, -1):
+        prefix = ".".join(parts[:end])
+        known = listed.get(prefix) or WELL_KNOWN.get(prefix)
+        if known:
+            return known
+    return parts[0]
+
+
+def needed(
+    modules: Iterable[str], listed: Mapping[str, str], present: Callable[[str], bool]
+) -> dict[str, str]:
+    """Maps the modules that are not present to what provides them.
+
+    A key is a top-level module, or the part of a shared name space that has a
+    distribution of its own (google.protobuf).
+    """
+    found: dict[str, str] = {}
+    for module in modules:
+        top = module.partition(".")[0]
+        provider = distribution(module, listed)
+        if provider in SHARED:
+            continue
+        key = top if provider == distribution(top, listed) else module
+        if not present(key):
+            found.setdefault(key, provider)
+    return found

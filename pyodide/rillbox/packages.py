@@ -1,0 +1,110 @@
+"""What a program needs beside Python, installed before it starts.
+
+Requirements that were asked for by name (the request's packages, PEP 723) must
+be installed, or the run fails. Imports are a wish: what can't be had is left to
+the program's own ImportError, with the reason as a hint.
+
+The supervisor is asked first: it may know from an earlier run what the same
+wishes resolved to, an install plan, and then no index is asked.
+"""
+
+import ast
+import importlib.util
+import json
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from . import names
+
+
+class PackageError(Exception):
+    """A requirement that was asked for by name can't be installed."""
+
+
+@dataclass
+class Wanted:
+    """Requirements (PEP 508 or wheel URLs) and imported modules."""
+
+    requirements: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+
+
+class Installer(Protocol):
+    """What installs wheels; see installer.Installer."""
+
+    listed: dict[str, str]  # a lock file's imports and what provides them
+    installed: list[dict[str, str]]  # the files installed so far, in order
+
+    def use(self, gateway: str) -> None:
+        """Fetch everything from the package gateway at this URL."""
+
+    async def follow(self, files: list[dict[str, str]]) -> None:
+        """Install files of an earlier run, in their order."""
+
+    async def install(self, requirements: list[str]) -> dict[str, str]:
+        """Install requirements with what they need; say why for those that can't be."""
+
+
+class Host(Protocol):
+    """The wire to the supervisor."""
+
+    def send(self, frame: str) -> None: ...
+    def ask(self, frame: str) -> str: ...
+
+
+def wanted(code: str, tree: ast.AST, packages: list[str]) -> Wanted:
+    """What a program and its request ask for."""
+    asked = [*packages, *names.inline_dependencies(code)]
+    return Wanted(list(dict.fromkeys(asked)), names.imported(tree))
+
+
+def present(module: str) -> bool:
+    """Whether a module can be imported already."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # no parent, or no spec
+        return False
+
+
+async def install(wish: Wanted, installer: Installer, gateway: str, host: Host) -> dict[str, str]:
+    """Install what is wanted; returns the imports left out, each with the reason."""
+    installer.use(gateway)
+    imports = names.needed(wish.modules, installer.listed, present)
+    if not wish.requirements and not imports:
+        return {}
+    question = {
+        "type": "resolve",
+        "requirements": sorted(wish.requirements),
+        "imports": sorted(imports.values()),
+    }
+    plan: dict[str, Any] | None = json.loads(host.ask(json.dumps(question)))["plan"]
+    if plan is not None:
+        await installer.follow(plan["files"])
+        missing = plan["missing"]
+    else:
+        missing = await _resolve(wish, installer)
+    answer = {"type": "installed", "files": installer.installed, "missing": missing}
+    host.send(json.dumps(answer))
+    return missing
+
+
+async def _resolve(wish: Wanted, installer: Installer) -> dict[str, str]:
+    if wish.requirements:
+        reasons = await installer.install(wish.requirements)
+        if reasons:
+            raise PackageError("\n".join(reasons.values()))
+    imports = names.needed(wish.modules, installer.listed, present)
+    if not imports:
+        return {}
+    reasons = await installer.install(sorted(set(imports.values())))
+    if not reasons:
+        return {}
+    # Those without a problem of their own are installed one by one.
+    missing = {}
+    for module, provider in imports.items():
+        if present(module):
+            continue
+        reasons = await installer.install([provider])
+        if reasons:
+            missing[module] = "\n".join(reasons.values())
+    return missing

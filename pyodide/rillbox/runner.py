@@ -1,0 +1,234 @@
+"""Runs one Python program as `python main.py` would, and says how it ended.
+
+`start` is what the worker calls. A request goes through four steps: parse,
+install what the program imports and asks for, run, report. Nothing of the
+guest's runs before the `started` frame; from then on every frame is a claim.
+"""
+
+import ast
+import asyncio
+import atexit
+import json
+import linecache
+import logging
+import os
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, ModuleType
+from typing import Any, Protocol
+
+from . import errors, packages, streams, values
+
+CO_COROUTINE = 0x80
+AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+class Host(Protocol):
+    """What the worker gives: the two directions of the wire."""
+
+    def send(self, frame: str) -> None:
+        """Write one frame."""
+
+    def ask(self, frame: str) -> str:
+        """Write one frame and read the request that answers it."""
+
+
+class Runs(Protocol):
+    """What runs coroutines to their end; see eventloop.Runs."""
+
+    def until_complete(self, future: Any) -> Any: ...
+    def cancel(self, tasks: set[asyncio.Task[Any]]) -> None: ...
+
+
+@dataclass
+class Program:
+    """A request: the program and what surrounds it."""
+
+    code: str
+    name: str
+    args: list[str]
+    packages: list[str]
+    env: dict[str, str]
+    limit: int
+    gateway: str
+
+    @classmethod
+    def from_json(cls, line: str) -> "Program":
+        request = json.loads(line)
+        return cls(
+            code=request["code"],
+            name=request.get("name") or "main.py",
+            args=request.get("args") or [],
+            packages=request.get("packages") or [],
+            env=request.get("env") or {},
+            limit=request["limit"],
+            gateway=request["gateway"],
+        )
+
+
+@dataclass
+class Ending:
+    """How a program ended: its exit code, and its value or its error."""
+
+    code: int
+    value: str | None = None
+    error: dict[str, str] | None = None
+
+    def frame(self) -> str:
+        if self.error is not None:
+            return json.dumps({"type": "result", "error": self.error})
+        if self.value is not None:
+            return f'{{"type":"result","value":{self.value}}}'
+        return '{"type":"result"}'
+
+
+def start(line: str, host: Host, runs: Runs, installer: packages.Installer) -> int:
+    """Run the request in line, report to host, and return the exit code."""
+    program = Program.from_json(line)
+    missing: dict[str, str] = {}
+    try:
+        tree = ast.parse(program.code, program.name)
+        body, last = compile_program(tree, program.name)
+        wish = packages.wanted(program.code, tree, program.packages)
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        add_source(program)
+        ending = Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
+        host.send(ending.frame())
+        return ending.code
+    try:
+        missing = runs.until_complete(packages.install(wish, installer, program.gateway, host))
+    except packages.PackageError as error:
+        described = {"name": "PackageError", "message": str(error), "stack": ""}
+        host.send(Ending(1, error=described).frame())
+        return 1
+    prepare(program)
+    host.send('{"type":"started"}')
+    ending = run(program, body, last, runs, missing)
+    streams.flush()
+    host.send(ending.frame())
+    return ending.code
+
+
+def _shown(error: Exception, name: str) -> Exception:
+    if isinstance(error, SyntaxError) and error.filename == "<unknown>":
+        error.filename = name
+    return error.with_traceback(None)
+
+
+def compile_program(tree: ast.Module, name: str) -> tuple[CodeType, CodeType | None]:
+    """The program's statements, and its last one apart if it is an expression."""
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
+    body = compile(tree, name, "exec", flags=AWAIT, dont_inherit=True)
+    if last is None:
+        return body, None
+    futures = body.co_flags & _future_flags()
+    return body, compile(last, name, "eval", flags=AWAIT | futures, dont_inherit=True)
+
+
+def _future_flags() -> int:
+    import __future__
+
+    flags = 0
+    for feature in __future__.all_feature_names:
+        flags |= getattr(__future__, feature).compiler_flag
+    return flags
+
+
+def add_source(program: Program) -> None:
+    """Let tracebacks and inspect show the program's lines, wherever it runs."""
+    lines = program.code.splitlines(keepends=True)
+    linecache.cache[program.name] = (len(program.code), None, lines, program.name)
+
+
+def prepare(program: Program) -> None:
+    """Give the interpreter the state that a new process has."""
+    random.seed()  # the snapshot's would be the same in every run
+    logging._startTime = time.time_ns()  # type: ignore[attr-defined]
+    os.environ.update(program.env)
+    sys.argv = [program.name, *program.args]
+    # finalizeSetup puts "" before what the snapshot has already.
+    sys.path[:] = list(dict.fromkeys(sys.path))
+    add_source(program)
+    path = os.path.join(os.getcwd(), program.name)
+    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(program.code)
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+    sys.modules["__main__"].__dict__.clear()
+    sys.modules["__main__"].__dict__.update(main.__dict__)
+    streams.open_standard()
+
+
+def run(
+    program: Program,
+    body: CodeType,
+    last: CodeType | None,
+    runs: Runs,
+    missing: dict[str, str],
+) -> Ending:
+    """Run the program's code in __main__ and tell how it ended."""
+    space = sys.modules["__main__"].__dict__
+    before = asyncio.all_tasks(asyncio.get_event_loop())
+    ending = Ending(0)
+    try:
+        _evaluate(body, space, runs)
+        if last is not None:
+            value = _evaluate(last, space, runs)
+            if asyncio.iscoroutine(value) or asyncio.isfuture(value):
+                value = runs.until_complete(value)
+            ending.value = values.encode(value, program.limit)
+    except BaseException as error:
+        ending = ending_of(error, program.limit, missing)
+    _finish(runs, before)
+    return ending
+
+
+def _evaluate(code: CodeType, space: dict[str, Any], runs: Runs) -> Any:
+    if code.co_flags & CO_COROUTINE:
+        return runs.until_complete(eval(code, space))
+    return eval(code, space)
+
+
+def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Ending:
+    """The ending that an uncaught exception makes."""
+    if isinstance(error, SystemExit):
+        return _exit(error.code)
+    hint = ""
+    if isinstance(error, ImportError) and error.name:
+        hint = missing.get(error.name) or missing.get(error.name.partition(".")[0], "")
+    code = 130 if isinstance(error, KeyboardInterrupt) else 1
+    return Ending(code, error=errors.describe(error, limit, hint))
+
+
+def _exit(code: Any) -> Ending:
+    if code is None:
+        return Ending(0)
+    if isinstance(code, int):
+        return Ending(code & 0xFF)
+    _quietly(lambda: print(code, file=sys.stderr))
+    return Ending(1)
+
+
+def _finish(runs: Runs, before: set[asyncio.Task[Any]]) -> None:
+    """Do what CPython does at the end: leftover tasks, atexit, flush."""
+    left = asyncio.all_tasks(asyncio.get_event_loop()) - before
+    if left:
+        names = ", ".join(sorted(task.get_coro().__qualname__ for task in left))  # type: ignore
+        _quietly(lambda: warnings.warn(f"the program ended before these tasks: {names}"))
+        _quietly(lambda: runs.cancel(left))
+    _quietly(atexit._run_exitfuncs)
+
+
+def _quietly(step: Callable[[], Any]) -> None:
+    """Take a step of the ending; a failure there does not change how it ended."""
+    try:
+        step()
+    except BaseException as error:
+        errors.clean(error)
+        sys.excepthook(type(error), error, error.__traceback__)

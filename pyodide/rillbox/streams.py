@@ -1,0 +1,37 @@
+"""The program's standard streams, unbuffered, so that nothing printed waits or is lost."""
+
+import io
+import sys
+
+
+def open_standard() -> None:
+    """Replace sys.stdin, sys.stdout and sys.stderr by streams of their own."""
+    sys.stdin = io.TextIOWrapper(
+        open(0, "rb", closefd=False), encoding="utf-8", errors="replace", newline=None
+    )
+    sys.stdout = _writer(1, "<stdout>")
+    sys.stderr = _writer(2, "<stderr>")
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def _writer(descriptor: int, name: str) -> io.TextIOWrapper:
+    raw = open(descriptor, "wb", buffering=0, closefd=False)
+    # A lone surrogate, which has no UTF-8 form, is printed rather than raised.
+    stream = io.TextIOWrapper(
+        raw,  # type: ignore[arg-type]
+        encoding="utf-8",
+        errors="backslashreplace",
+        newline="\n",
+        write_through=True,
+    )
+    stream.mode = "w"
+    return stream
+
+
+def flush() -> None:
+    """Write what a program's own wrapper around the streams may still hold."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            continue  # closed, or replaced by something of the program's

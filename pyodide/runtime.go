@@ -1,0 +1,203 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"rillbox/deno"
+	"rillbox/pyodide/gateway"
+	"rillbox/supervisor"
+)
+
+// runtime is all that workers need, on this machine and verified.
+type runtime struct {
+	deno     deno.Binary
+	pyodide  Distribution
+	worker   string // the directory of the worker's own files
+	snapshot string // the file
+	heap     int64  // bytes of the snapshot
+	gateway  *gateway.Gateway
+	// origin tells plans of this index and CDN from those of others.
+	origin string
+}
+
+// preparation makes a runtime while any number of runs wait for it.
+type preparation struct {
+	done    chan struct{}
+	runtime *runtime
+	err     error
+
+	mu       sync.Mutex
+	watchers map[*func(supervisor.Event)]bool
+}
+
+// watch calls emit with what is being done until stop is called.
+func (p *preparation) watch(emit func(supervisor.Event)) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[&emit] = true
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watchers, &emit)
+	}
+}
+
+func (p *preparation) tell(stage string, done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for emit := range p.watchers {
+		(*emit)(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
+	}
+}
+
+// ready waits for the runtime. It is made once, and goes on being made when
+// those who wait for it go away.
+func (e *Engine) ready(ctx context.Context, emit func(supervisor.Event)) (*runtime, error) {
+	e.mu.Lock()
+	if e.runtime != nil || e.ctx.Err() != nil {
+		defer e.mu.Unlock()
+		return e.runtime, context.Cause(e.ctx)
+	}
+	p := e.preparing
+	if p == nil {
+		p = &preparation{done: make(chan struct{}), watchers: map[*func(supervisor.Event)]bool{}}
+		e.preparing = p
+		e.jobs.Go(func() { e.prepare(p) })
+	}
+	e.mu.Unlock()
+	defer p.watch(emit)()
+	select {
+	case <-p.done:
+		return p.runtime, p.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (e *Engine) prepare(p *preparation) {
+	p.runtime, p.err = e.makeRuntime(e.ctx, p.tell)
+	if p.err != nil {
+		p.err = fmt.Errorf("prepare Python: %w", p.err)
+	}
+	e.mu.Lock()
+	e.preparing = nil // after a failure the next run tries again
+	e.runtime = p.runtime
+	e.mu.Unlock()
+	close(p.done)
+}
+
+func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, total int64)) (*runtime, error) {
+	rt := &runtime{}
+	var denoErr error
+	var located sync.WaitGroup
+	located.Go(func() {
+		rt.deno, denoErr = deno.Locate(ctx, deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: tell})
+	})
+	var err error
+	rt.pyodide, err = LocateDistribution(ctx, e.locateOptions(tell))
+	located.Wait()
+	if err = errors.Join(denoErr, err); err != nil {
+		return nil, err
+	}
+	if rt.worker, err = e.workerFiles(ctx); err != nil {
+		return nil, err
+	}
+	tell("preparing Python", 0, 0)
+	if err = e.takeSnapshot(ctx, rt); err != nil {
+		return nil, err
+	}
+	return rt, e.openGateway(rt)
+}
+
+func (e *Engine) locateOptions(tell func(stage string, done, total int64)) LocateOptions {
+	return LocateOptions{Cache: e.o.Cache, Path: e.o.Path, CDN: e.o.CDN, Progress: tell}
+}
+
+func (e *Engine) openGateway(rt *runtime) error {
+	lock, err := os.ReadFile(filepath.Join(rt.pyodide.Dir, "pyodide-lock.json"))
+	if err != nil {
+		return fmt.Errorf("read Pyodide's lock file: %w", err)
+	}
+	indexes, err := e.indexes(rt)
+	if err != nil {
+		return err
+	}
+	rt.gateway, err = gateway.New(gateway.Options{
+		Cache: e.o.Cache, IndexURLs: indexes, CDN: e.o.CDN, Lock: lock, Policy: e.o.Policy, Log: e.o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	rt.origin = digest(append([]string{e.o.CDN}, indexes...)...)
+	return nil
+}
+
+// indexes are the package indexes of the options, of pip's configuration, or
+// of micropip itself.
+func (e *Engine) indexes(rt *runtime) ([]string, error) {
+	if e.o.IndexURL != "" {
+		return []string{e.o.IndexURL}, nil
+	}
+	indexes, err := gateway.PipIndexURLs()
+	if err != nil || len(indexes) > 0 {
+		return indexes, err
+	}
+	index, err := gateway.DefaultIndexURL(rt.pyodide.Micropip)
+	return []string{index}, err
+}
+
+// isReady says whether all that a run needs is on this machine.
+func (e *Engine) isReady() bool {
+	e.mu.Lock()
+	made := e.runtime != nil
+	e.mu.Unlock()
+	if made {
+		return true
+	}
+	binary, err := deno.Cached(e.ctx, deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath})
+	if err != nil {
+		return false
+	}
+	distribution, err := CachedDistribution(e.locateOptions(nil))
+	if err != nil {
+		return false
+	}
+	key, err := snapshotKey(&runtime{deno: binary, pyodide: distribution})
+	if err != nil {
+		return false
+	}
+	_, err = e.o.Cache.Get(snapshotKind, key)
+	return err == nil
+}
+
+// digest tells lists of strings apart.
+func digest(parts ...string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+func fileDigest(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

@@ -1,0 +1,84 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	gort "runtime"
+	"slices"
+
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+const snapshotKind = "snapshot"
+
+// takeSnapshot finds the memory of a started Python in the cache, or makes it:
+// about three seconds once, in place of the same before every run.
+func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime) error {
+	key, err := snapshotKey(rt)
+	if err != nil {
+		return err
+	}
+	rt.snapshot, _, err = e.o.Cache.GetOrPut(ctx, snapshotKind, key, func(ctx context.Context, w io.Writer) error {
+		return e.makeSnapshot(ctx, rt, w)
+	})
+	if err != nil {
+		return fmt.Errorf("make the snapshot of Python: %w", err)
+	}
+	info, err := os.Stat(rt.snapshot)
+	if err != nil {
+		return fmt.Errorf("look at the snapshot of Python: %w", err)
+	}
+	rt.heap = info.Size()
+	return nil
+}
+
+// snapshotKey tells snapshots of other versions apart, and those of an
+// operator's own Pyodide by its bytes.
+func snapshotKey(rt *runtime) (string, error) {
+	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, deno.Version, sourcesDigest)
+	if !rt.pyodide.Operator {
+		return key, nil
+	}
+	parts := []string{}
+	for _, file := range append(slices.Sorted(maps.Keys(core)), rt.pyodide.Micropip) {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(rt.pyodide.Dir, file)
+		}
+		sum, err := fileDigest(file)
+		if err != nil {
+			return "", fmt.Errorf("look at the operator's Pyodide: %w", err)
+		}
+		parts = append(parts, sum)
+	}
+	return key + "/" + digest(parts...), nil
+}
+
+func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) error {
+	read := []string{rt.pyodide.Dir, rt.pyodide.Micropip, rt.worker}
+	var none deno.Permissions
+	child, err := e.startChild(rt, none.With("allow-read", read...).With("allow-write", wirePath),
+		filepath.Join(rt.worker, "snapshot.js"), rt.pyodide.Dir, rt.pyodide.Micropip, filepath.Join(rt.worker, "rillbox"))
+	if err != nil {
+		return err
+	}
+	child.Attach(ctx, func(supervisor.Event) {})
+	child.SetDeadline(e.o.Limits.InstallTimeout, "making the snapshot of Python")
+	_ = child.Stdin().Close()
+	_, err = io.Copy(w, child.Frames())
+	exit := child.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if exit.Status != supervisor.Completed {
+		return errors.Join(fmt.Errorf("it ended as %s (exit status %d, %s): %s", exit.Status, exit.Code, exit.Reason, exit.Stderr), err)
+	}
+	return err
+}

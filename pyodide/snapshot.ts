@@ -1,0 +1,34 @@
+/**
+ * Makes the memory snapshot that workers start from: Python with much of its
+ * standard library, micropip and our own modules imported.
+ *
+ * Arguments: Pyodide's directory, micropip's wheel, the directory of our
+ * `rillbox` package. The snapshot goes to fd 3. No guest's code runs here.
+ */
+
+import { loadFresh, snapshotOf } from "./pyodide.ts";
+
+const [directory, wheel, modules] = Deno.args;
+const pyodide = await loadFresh(new URL(`file://${directory}/`));
+const { FS } = pyodide;
+FS.mkdirTree("/rillbox/rillbox");
+for (const entry of Deno.readDirSync(modules!)) {
+  const file = Deno.readFileSync(`${modules}/${entry.name}`);
+  FS.writeFile(`/rillbox/rillbox/${entry.name}`, file);
+}
+FS.writeFile("/rillbox/micropip.zip", Deno.readFileSync(wheel!));
+pyodide.runPython(`
+def boot():
+    import sys
+    sys.path += ["/rillbox", "/rillbox/micropip.zip"]
+    import rillbox.boot
+    sys.path[-2:] = []
+    sys.path_importer_cache.clear()
+boot()
+del boot
+`);
+using output = Deno.openSync("/dev/fd/3", { write: true });
+let rest = snapshotOf(pyodide);
+while (rest.length > 0) {
+  rest = rest.subarray(output.writeSync(rest));
+}

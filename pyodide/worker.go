@@ -1,0 +1,70 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+const (
+	wasmPage = 64 << 10
+	wirePath = "/dev/fd/3" // where a child opens its frames
+	// startLimit bounds the frames of a worker before its program starts; the
+	// largest is the list of what was installed.
+	startLimit = 4 << 20
+)
+
+// Frames of the worker's own; see worker.ts.
+const (
+	resolveFrame   = "resolve"
+	installedFrame = "installed"
+	startedFrame   = "started"
+	fatalFrame     = "fatal"
+)
+
+// worker is a child that has loaded Python, or is about to, and takes one request.
+type worker struct {
+	child  *supervisor.Child
+	frames *deno.FrameReader
+}
+
+// startWorker starts a worker; it is ready when its first frame says so.
+func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions) (*worker, error) {
+	permissions = permissions.
+		With("allow-read", rt.pyodide.Dir, rt.snapshot, rt.worker).
+		With("allow-write", wirePath).
+		With("allow-net", rt.gateway.Addr())
+	child, err := e.startChild(rt, permissions, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{child, deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame)}, nil
+}
+
+// awaitReady waits until the worker takes a request.
+func (w *worker) awaitReady() error {
+	frame, err := w.frames.Next()
+	if err == nil && frame.Type != deno.ReadyFrame {
+		err = fmt.Errorf("its first frame is %q", frame.Type)
+	}
+	if err != nil {
+		return err
+	}
+	w.child.MarkBaseline()
+	return nil
+}
+
+// discard ends a worker that nobody needs, and waits for its end.
+func (w *worker) discard() supervisor.Exit {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	w.child.Attach(ctx, func(supervisor.Event) {})
+	w.child.Kill(supervisor.Cancelled, "it is not needed")
+	w.frames.Drain()
+	return w.child.Wait()
+}
