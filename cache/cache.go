@@ -154,8 +154,13 @@ func (c *Cache) makeDirs() error {
 	if err != nil {
 		return err
 	}
-	if st.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("others may write to it (mode %v), so its content can't be trusted: chmod go-w %s", st.Mode().Perm(), c.dir)
+	switch mode := st.Mode(); {
+	case mode.Perm()&0o002 != 0: // perhaps /tmp itself: not ours to change
+		return fmt.Errorf("everybody may write to it (mode %v), so its content can't be trusted: chmod go-w %s", mode.Perm(), c.dir)
+	case mode.Perm()&0o020 != 0: // mkdir under a umask of 002
+		if err := os.Chmod(c.dir, mode.Perm()&^0o020); err != nil {
+			return fmt.Errorf("its group may write to it, so its content can't be trusted: %w", err)
+		}
 	}
 	for _, sub := range []string{"blobs/sha256", "index", "trees", "deno", "locks", "live", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, sub), 0o700); err != nil {

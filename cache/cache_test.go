@@ -240,6 +240,11 @@ func TestBadKindsAreRefused(t *testing.T) {
 
 func TestACacheThatOthersCanWriteIsRefused(t *testing.T) {
 	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o775))
+	open(t, dir, Options{})
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o755 {
+		t.Errorf("mode %v, err %v", st.Mode(), err)
+	}
 	must(t, os.Chmod(dir, 0o777))
 	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 		t.Fatalf("err %v", err)
