@@ -39,7 +39,7 @@ function reportError(thrown: unknown): void {
   report(
     JSON.stringify({
       type: "result",
-      error: describeError(thrown, source, limit),
+      error: describeError(thrown, source, limit / 4),
     }),
   );
 }

@@ -119,7 +119,7 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	case exit.Status == supervisor.Completed:
 		return stdout.Bytes(), nil
 	case unreachable != "" || exit.Status == supervisor.Failed && exit.Reason == "":
-		return nil, f.explain(stderr.String()+partial.String(), unreachable)
+		return nil, f.explain(stderr.String()+partial.String(), unreachable, args)
 	}
 	return nil, endedError{exit}
 }
@@ -159,13 +159,13 @@ func (p *probes) start(address string) {
 			return
 		}
 		p.mu.Lock()
-		p.down = host
+		p.down = address
 		p.mu.Unlock()
 		p.kill(host)
 	})
 }
 
-// wait waits for the probes and gives a host that could not be reached.
+// wait waits for the probes and gives a URL whose host could not be reached.
 func (p *probes) wait() string {
 	p.group.Wait()
 	return p.down
@@ -230,8 +230,9 @@ var (
 	noNetwork     = regexp.MustCompile(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
 
-// explain turns Deno's last words into an error.
-func (f fetcher) explain(stderr, unreachable string) error {
+// explain turns the last words of Deno, started with args, into an error.
+// unreachable is a URL whose host could not be reached.
+func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	text := stderr
 	if i := strings.LastIndex(text, "error: "); i >= 0 {
 		text = text[i+len("error: "):]
@@ -239,13 +240,12 @@ func (f fetcher) explain(stderr, unreachable string) error {
 	text, _, _ = strings.Cut(text, "\nStack backtrace")
 	text = strings.TrimSpace(text)
 	if unreachable != "" || f.cache.Offline() || noNetwork.MatchString(text) {
-		if what := wanted(text); what != "" {
-			missing := cache.NotCached(what)
-			return &PackageError{missing.Error(), missing}
+		what := wanted(text)
+		if what == "" {
+			what = requestOf(unreachable, args)
 		}
-		if unreachable != "" {
-			return &PackageError{fmt.Sprintf("a package is not in the cache, and %s can't be reached: %v", unreachable, cache.ErrOffline), cache.ErrOffline}
-		}
+		missing := cache.NotCached(what)
+		return &PackageError{missing.Error(), missing}
 	}
 	say := func(format string, args ...any) error { return &PackageError{Text: fmt.Sprintf(format, args...)} }
 	if m := noPackage.FindStringSubmatch(text); m != nil {
@@ -284,4 +284,18 @@ func wanted(text string) string {
 		return m[1] + m[2]
 	}
 	return ""
+}
+
+// requestOf finds the specifier among args that made Deno ask for address.
+func requestOf(address string, args []string) string {
+	path, err := url.PathUnescape(address)
+	if err != nil {
+		path = address
+	}
+	for _, arg := range args {
+		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") && strings.Contains(path, s.name) {
+			return s.String()
+		}
+	}
+	return address
 }

@@ -63,17 +63,14 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 		CPU:        exit.CPU,
 		PeakMemory: exit.PeakMemory,
 	}
-	if exit.Status == supervisor.Crashed && bytes.Contains(exit.Stderr.Tail, heapExhausted) ||
-		exit.Status == supervisor.Crashed && bytes.Contains(exit.Stderr.Head, heapExhausted) {
+	if exit.Status == supervisor.Crashed && (bytes.Contains(exit.Stderr.Head, heapExhausted) || bytes.Contains(exit.Stderr.Tail, heapExhausted)) {
 		r.Status = supervisor.OutOfMemory
 		exit.Reason = "the JavaScript heap is full"
 	}
 	switch r.Status {
 	case supervisor.Completed:
 		switch {
-		case o.Err != nil:
-			r.Status, r.Error = supervisor.Failed, o.protocolError(exit)
-		case o.Result == nil:
+		case o.Err != nil || o.Result == nil:
 			r.Status, r.Error = supervisor.Failed, o.protocolError(exit)
 		case o.Result.Error != nil:
 			r.Status, r.Error = supervisor.Failed, o.Result.Error

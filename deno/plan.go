@@ -196,7 +196,7 @@ func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit 
 		fetched[what] = true
 		emit(supervisor.Event{Kind: supervisor.Stage, Text: stage})
 	}
-	if _, err := f.run(ctx, dir, line, slices.Concat([]string{"cache"}, flags, []string{"--"}, names)...); err != nil {
+	if _, err := f.run(ctx, dir, line, slices.Concat([]string{"cache"}, flags, names)...); err != nil {
 		return plan{}, err
 	}
 	p := plan{Registries: map[string]string{}, Digests: map[string]string{}}
@@ -291,7 +291,7 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 			}
 			npmListed = true
 		}
-		text, err := f.run(ctx, dir, nil, slices.Concat([]string{"info", "--json"}, flags, []string{"--", root.String()})...)
+		text, err := f.run(ctx, dir, nil, slices.Concat([]string{"info", "--json"}, flags, []string{root.String()})...)
 		if err != nil {
 			return err
 		}

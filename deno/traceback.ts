@@ -189,5 +189,15 @@ function explain(message: string): string {
   if (match) return `Cannot find package "jsr:${match[1]}": ${COMPUTED}`;
   match = /Specifier not found in cache: "([^"]+)"/.exec(message);
   if (match) return `Cannot find module "${match[1]}": ${COMPUTED}`;
+  match = /^Failed to spawn '([^']*)'/.exec(message); // it is looked for before it is refused
+  if (
+    match &&
+    Deno.permissions.querySync({ name: "run", command: match[1]! }).state !==
+      "granted"
+  ) {
+    return `Requires run access to "${
+      match[1]
+    }", run again with the --allow-run flag`;
+  }
   return message;
 }

@@ -7,6 +7,8 @@
 
 const stringify = JSON.stringify;
 const inspect = Deno.inspect;
+const encoder = new TextEncoder();
+const encode = encoder.encode.bind(encoder);
 const MAX_DEPTH = 100;
 
 /** Gives a JSON text of at most about `limit` bytes; `undefined` has none. */
@@ -15,9 +17,9 @@ export function encodeValue(value: unknown, limit: number): string | undefined {
   const budget = { bytes: limit };
   if (isJSON(value, budget, MAX_DEPTH)) {
     const text = stringify(value);
-    if (text.length <= limit) return text;
+    if (encode(text).length <= limit) return text;
   }
-  return stringify(abbreviate(show(value), limit / 4));
+  return stringify(abbreviate(show(value), limit / 8));
 }
 
 function show(value: unknown): string {
@@ -36,7 +38,7 @@ function show(value: unknown): string {
 /** Cuts a text to `limit` characters and says how many were left out. */
 export function abbreviate(text: string, limit: number): string {
   limit = Math.floor(limit);
-  if (text.length <= limit) return text;
+  if (encode(text).length <= limit) return text;
   return `${text.slice(0, limit)}… (${text.length - limit} more characters)`;
 }
 
