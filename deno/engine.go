@@ -50,8 +50,10 @@ type Options struct {
 	Env []string
 	// MinReleaseAge is how old a version of a package must be; 0 means any.
 	MinReleaseAge time.Duration
-	Limits        supervisor.Limits
-	Log           *slog.Logger
+	// WithoutSecondWall starts children without the kernel's wall.
+	WithoutSecondWall bool
+	Limits            supervisor.Limits
+	Log               *slog.Logger
 }
 
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
@@ -344,6 +346,11 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 			return supervisor.Command{}, fmt.Errorf("write the run's files: %w", err)
 		}
 	}
+	wall, err := r.permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
+		[]string{r.binary.Path, e.options.Cache.DenoDir()}, []string{dir})
+	if err != nil {
+		return supervisor.Command{}, err
+	}
 	args = append(args, e.flags(r.permissions, main)...)
 	args = append(args, filepath.Join(own, "bootstrap.ts"))
 	return supervisor.Command{
@@ -351,7 +358,7 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 		Args: append(args, p.Args...),
 		Env:  env,
 		Dir:  dir,
-		Wall: r.permissions.Wall([]string{r.binary.Path, e.options.Cache.DenoDir()}, []string{dir}),
+		Wall: wall,
 	}, nil
 }
 

@@ -1,22 +1,55 @@
 package deno
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"rillbox/supervisor/launcher"
 )
 
-// Wall is the second wall for a child with these permissions, which reads
-// readOnly and changes own beside. It is nil where the permissions leave nothing
-// to hold: all of them, or those to start programs or load native code.
-func (p Permissions) Wall(readOnly, own []string) *launcher.Wall {
-	runAll, runs := p.Allowed("run")
-	ffiAll, libraries := p.Allowed("ffi")
-	if p.all || runAll || ffiAll || len(runs) > 0 || len(libraries) > 0 {
-		return nil
+// SecondWall is the kernel's wall for a child with these permissions, which
+// reads readOnly and changes own beside. It is nil where everything is allowed,
+// which leaves nothing to hold, and where the operator gave it up (without). The
+// error is CheckWall's.
+func (p Permissions) SecondWall(without bool, log *slog.Logger, readOnly, own []string) (*launcher.Wall, error) {
+	if err := p.CheckWall(without, log); err != nil {
+		return nil, err
 	}
-	w := &launcher.Wall{ReadOnly: readOnly, ReadWrite: own}
+	if p.all || without {
+		return nil, nil
+	}
+	return p.wall(readOnly, own), nil
+}
+
+// CheckWall refuses a child that only the second wall could hold where the
+// machine offers none: Deno alone can't keep a program inside a directory that
+// it may both read and write (see ReadWriteOverlap). Where the operator gave the
+// wall up in so many words (without), it warns instead.
+func (p Permissions) CheckWall(without bool, log *slog.Logger) error {
+	path, err := p.checkWall(without, launcher.Offered())
+	if path != "" {
+		log.Warn("a program starts without the second wall, though it may both read and write a directory: it can leave that directory", "path", path)
+	}
+	return err
+}
+
+// checkWall gives the path that a wall should be around, when it was given up.
+func (p Permissions) checkWall(without bool, offered launcher.Support) (path string, err error) {
+	path, overlap := p.ReadWriteOverlap()
+	switch {
+	case p.all || !overlap || offered.Name != "" && !without:
+		return "", nil
+	case without:
+		return path, nil
+	}
+	return "", fmt.Errorf("%s may be both read and written, and nothing on this machine can hold a program inside it (%s): take one of the two permissions away, or accept the risk with --without-second-wall", path, offered.Detail)
+}
+
+func (p Permissions) wall(readOnly, own []string) *launcher.Wall {
+	w := &launcher.Wall{ReadOnly: slices.Clone(readOnly), ReadWrite: own}
 	all, reads := p.Allowed("read")
 	if all {
 		reads = []string{"/"}
@@ -31,6 +64,13 @@ func (p Permissions) Wall(readOnly, own []string) *launcher.Wall {
 	}
 	all, hosts := p.Allowed("net")
 	w.AnyNetwork = all || len(hosts) > 0
+	for _, kind := range []string{"run", "ffi"} {
+		all, names := p.Allowed(kind)
+		if all || len(names) > 0 { // Deno no longer decides what such a program reads and reaches
+			w.ReadOnly = append(w.ReadOnly, "/")
+			w.Processes, w.AnyNetwork = true, true
+		}
+	}
 	return w
 }
 

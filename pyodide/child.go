@@ -17,11 +17,11 @@ import (
 // startChild starts Deno on a module of ours with exactly these permissions.
 func (e *Engine) startChild(rt *runtime, permissions deno.Permissions, module string, args ...string) (*supervisor.Child, error) {
 	wall := wallFor(rt.deno, permissions)
-	if path, overlap := permissions.ReadWriteOverlap(); overlap && launcher.Offered().Name == "" {
-		if !e.o.WithoutSecondWall {
-			return nil, fmt.Errorf("%s may be both read and written, and this machine has no second wall to hold a program inside it (%s): take one of the two permissions away, or allow it in so many words", path, launcher.Offered().Detail)
-		}
-		e.o.Log.Warn("a program starts without the second wall, though a directory may be both read and written", "path", path)
+	if e.o.WithoutSecondWall {
+		wall = nil
+	}
+	if err := permissions.CheckWall(e.o.WithoutSecondWall, e.o.Log); err != nil {
+		return nil, err
 	}
 	dir, err := supervisor.NewRunDir()
 	if err != nil {
