@@ -91,7 +91,6 @@ func newFetcher() *fetcher {
 			TLSHandshakeTimeout:    connectWait,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    16,
-			MaxConnsPerHost:        32,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: 256 << 10,
 		}

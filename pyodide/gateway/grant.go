@@ -13,7 +13,8 @@ import (
 const (
 	atOnce    = 16  // requests of one grant that are served at once
 	queued    = 512 // and that wait; more are refused
-	perSecond = 200 // requests of one grant, after a burst of as many
+	burst     = 400 // requests of one grant, in a moment
+	perSecond = 50  // and after that
 	keptPages = 500 // index pages whose links work, the latest
 	keptBytes = 128 << 20
 )
@@ -64,7 +65,7 @@ func newGrant(g *Gateway, token string) *Grant {
 	gr := &Grant{
 		g: g, token: token,
 		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
-		rate:  rate.NewLimiter(perSecond, perSecond),
+		rate:  rate.NewLimiter(perSecond, burst),
 		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
 	}
 	gr.closed, gr.close = context.WithCancel(g.stopped)

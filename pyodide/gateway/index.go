@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -83,20 +84,54 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 	if len(g.indexes) == 0 {
 		return nil, &refusedError{"no package index is configured"}
 	}
+	var lacking []*projectPage
 	for _, index := range g.indexes {
 		p, err := g.projectOf(ctx, index, name)
-		if err != nil || !p.Absent {
-			return p, err
+		if err != nil {
+			return nil, err
 		}
+		if !p.Absent {
+			g.storeAbsent(ctx, name, lacking)
+			return p, nil
+		}
+		lacking = append(lacking, p)
 	}
 	return nil, errNoProject
 }
 
-// projectOf asks one index, once for all who want the same page at a time.
-func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
+// storeAbsent lets an offline rerun know which indexes to pass over. What no
+// index has is not stored, or guests could fill the cache with invented names.
+func (g *Gateway) storeAbsent(ctx context.Context, name string, lacking []*projectPage) {
+	for _, p := range lacking {
+		key := pageLink(p.index, name).String()
+		if record, _, err := g.stored(key); err == nil && record.Absent {
+			continue
+		}
+		if err := g.storePage(ctx, key, p.pageRecord, nil); err != nil {
+			g.log.Warn("an index page could not be stored", "page", key, "err", err)
+		}
+	}
+}
+
+// pageLink is the URL of a project's page, without user and password.
+func pageLink(index *url.URL, name string) *url.URL {
 	link := index.JoinPath(name, "/")
 	link.User = nil
-	flight := g.flights.DoChan(link.String(), func() (any, error) {
+	return link
+}
+
+// projectOf asks one index, once for all who want the same page at a time.
+func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
+	link := pageLink(index, name)
+	flight := g.flights.DoChan(link.String(), func() (page any, err error) {
+		// No handler is above this to recover: a page that breaks its parser
+		// must not end the server.
+		defer func() {
+			if r := recover(); r != nil {
+				g.log.Error("a package index page broke its parser", "page", link.String(), "panic", r, "stack", string(debug.Stack()))
+				err = fmt.Errorf("the page of %s on %s can't be read", name, link.Host)
+			}
+		}()
 		ctx, cancel := context.WithTimeoutCause(g.stopped, pageWait, errNoAnswer)
 		defer cancel()
 		return g.refresh(ctx, index, link, name)
@@ -165,6 +200,7 @@ func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name stri
 		}
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
 		p.Absent = true
+		return p, nil
 	case resp.StatusCode == http.StatusOK:
 		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxPage+1)); err != nil {
 			return nil, &unreachableError{link.Host, err}

@@ -71,3 +71,18 @@ func TestDefaultIndexURL(t *testing.T) {
 		t.Error("an absent wheel gave an index")
 	}
 }
+
+func FuzzDefaultIndex(f *testing.F) {
+	f.Add("A = \"https://index.example/simple\"\nDEFAULT_INDEX_URLS = [A]\n")
+	f.Add("DEFAULT_INDEX_URLS: x = (  # c\n 'https://index.example',)")
+	f.Add("DEFAULT_INDEX_URLS = ['\n']")
+	f.Fuzz(func(t *testing.T, source string) {
+		found, err := defaultIndex(source)
+		if err != nil {
+			return
+		}
+		if u, err := operatorURL(found); err != nil || u.Scheme != "https" || !strings.Contains(source, found) {
+			t.Errorf("%q gave %q: %v", source, found, err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -80,6 +81,11 @@ func TestRealIndex(t *testing.T) {
 		for _, f := range gr.Served() {
 			if f.Cached != o.Offline {
 				t.Errorf("offline %v, cached %v: %+v", o.Offline, f.Cached, f)
+			}
+			byURL := g.Grant(nil)
+			status, body := ask(t, byURL, "url/"+url.QueryEscape(f.URL))
+			if got := byURL.Served(); status != http.StatusOK || len(got) != 1 || got[0].SHA256 != f.SHA256 {
+				t.Errorf("offline %v, by URL: %d %.200q, %+v", o.Offline, status, body, got)
 			}
 		}
 	}

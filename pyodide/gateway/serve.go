@@ -137,7 +137,9 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 	if err := g.policy.Check(name); err != nil {
 		return err
 	}
-	p, err := g.project(r.Context(), name)
+	// A guest that hangs up keeps its place until the page is there, so that it
+	// can't have more asked for than its places allow.
+	p, err := g.project(gr.closed, name)
 	if err != nil {
 		return g.explain("the index page of "+name, err)
 	}
