@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,10 +32,15 @@ type lines struct {
 
 	ended chan struct{} // closed at the end of in
 	err   error         // why, once ended is closed; io.EOF for a plain end
+
+	open     atomic.Int64  // requests that the SDK has and did not answer
+	answered chan struct{} // holds a token when one was
+	drained  chan struct{} // closed when, after the end of in, all are
 }
 
 func newLines(in io.Reader, out io.Writer, maxLine int64, log *slog.Logger) *lines {
-	return &lines{in: bufio.NewReaderSize(in, 64<<10), out: out, max: maxLine, log: log, ended: make(chan struct{})}
+	return &lines{in: bufio.NewReaderSize(in, 64<<10), out: out, max: maxLine, log: log,
+		ended: make(chan struct{}), answered: make(chan struct{}, 1), drained: make(chan struct{})}
 }
 
 func (l *lines) transport() mcp.Transport {
@@ -54,7 +61,8 @@ func (l *lines) Read(p []byte) (int, error) {
 			l.refuse(line, tail, jsonrpc.CodeInvalidRequest,
 				fmt.Sprintf("a message of %d bytes is too large: the most is %d bytes", size, l.max))
 		default:
-			if bad := undecodable(line); bad != nil {
+			requests, bad := decodable(line)
+			if bad != nil {
 				code := int64(jsonrpc.CodeInvalidRequest)
 				if !json.Valid(line) {
 					code = jsonrpc.CodeParseError
@@ -62,11 +70,14 @@ func (l *lines) Read(p []byte) (int, error) {
 				l.refuse(line, line, code, bad.Error())
 				break
 			}
+			l.open.Add(requests)
 			l.rest = append(line, '\n')
 		}
 		if err != nil && len(l.rest) == 0 {
 			l.err = err
 			close(l.ended)
+			l.awaitAnswers()
+			close(l.drained)
 			return 0, err
 		}
 	}
@@ -106,30 +117,50 @@ func (l *lines) next() (line, tail []byte, size int64, err error) {
 	}
 }
 
-// undecodable says why the SDK could not decode a line; nil when it can.
-func undecodable(line []byte) error {
+// awaitAnswers waits, for a moment, until all that was asked is answered: at the
+// end of what it reads the SDK drops the answers that it has not written yet.
+// Runs don't hold it up, for they are ended with l.ended.
+func (l *lines) awaitAnswers() {
+	patience := time.NewTimer(goodbye)
+	defer patience.Stop()
+	for l.open.Load() > 0 {
+		select {
+		case <-l.answered:
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+// decodable counts the requests of a line that want an answer, or says why the
+// SDK could not decode it.
+func decodable(line []byte) (requests int64, err error) {
 	if len(line) == 0 {
-		return nil
+		return 0, nil
 	}
 	var syntax *json.SyntaxError
 	var any json.RawMessage
 	if err := json.Unmarshal(line, &any); errors.As(err, &syntax) {
-		return fmt.Errorf("not a JSON message: %s (at byte %d)", syntax, syntax.Offset)
+		return 0, fmt.Errorf("not a JSON message: %s (at byte %d)", syntax, syntax.Offset)
 	} else if err != nil {
-		return fmt.Errorf("not a JSON message: %w", err)
+		return 0, fmt.Errorf("not a JSON message: %w", err)
 	}
 	messages := []json.RawMessage{line}
 	if line[0] == '[' { // a batch, allowed up to protocol version 2025-03-26
 		if err := json.Unmarshal(line, &messages); err != nil || len(messages) == 0 {
-			return errors.New("not a JSON-RPC message: an empty batch")
+			return 0, errors.New("not a JSON-RPC message: an empty batch")
 		}
 	}
 	for _, m := range messages {
-		if _, err := jsonrpc.DecodeMessage(m); err != nil {
-			return fmt.Errorf("not a JSON-RPC message: %w", err)
+		message, err := jsonrpc.DecodeMessage(m)
+		if err != nil {
+			return 0, fmt.Errorf("not a JSON-RPC message: %w", err)
+		}
+		if r, ok := message.(*jsonrpc.Request); ok && r.ID.IsValid() {
+			requests++
 		}
 	}
-	return nil
+	return requests, nil
 }
 
 // A message's id where the two common encoders put it: before its parameters,
@@ -164,6 +195,7 @@ func (l *lines) refuse(head, tail []byte, code int64, why string) {
 		l.log.Error("cannot encode the refusal of a message", "error", err)
 		return
 	}
+	l.open.Add(1) // Write takes it off
 	if _, err := l.Write(append(answer, '\n')); err != nil {
 		l.log.Warn("cannot answer the client", "error", err)
 	}
@@ -173,8 +205,18 @@ func (l *lines) refuse(head, tail []byte, code int64, why string) {
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.out.Write(p)
+	n, err := l.out.Write(p)
+	if bytes.HasPrefix(p, answerStart) { // we make no requests of our own
+		l.open.Add(-1)
+		select {
+		case l.answered <- struct{}{}:
+		default:
+		}
+	}
+	return n, err
 }
+
+var answerStart = []byte(`{"jsonrpc":"2.0","id":`)
 
 // Close leaves the streams open: they are the process's own.
 func (l *lines) Close() error { return nil }

@@ -120,6 +120,8 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	case err = <-ended:
 	case <-lines.ended:
 		err = lines.err
+		s.stopNow()
+		<-lines.drained
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
