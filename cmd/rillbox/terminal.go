@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -60,13 +61,21 @@ func (a *app) newLogger(server bool) *slog.Logger {
 	return slog.New(zerolog.NewSlogHandler(zerolog.New(out).Level(level)))
 }
 
+// patience is how long a stage without a download lasts before it is shown: most
+// are over sooner, and would only clutter a program's output.
+const patience = time.Second
+
 // progress shows stages on stderr: a bar at a terminal, else one plain line for
 // each stage. Its zero value shows nothing.
 type progress struct {
-	w     io.Writer
-	bars  bool
+	w    io.Writer
+	bars bool
+
+	mu    sync.Mutex
+	stage string // the latest
+	told  bool   // it is on display, or was printed
+	late  *time.Timer
 	bar   *progressbar.ProgressBar
-	shown string // the stage on display, or last printed
 }
 
 func (a *app) newProgress() *progress {
@@ -76,32 +85,50 @@ func (a *app) newProgress() *progress {
 	return &progress{w: os.Stderr, bars: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
-// show displays a stage.
+// show displays a stage: a download at once, anything else if it takes long.
 func (p *progress) show(e supervisor.Event) {
+	if p.w == nil || e.Text == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.Text != p.stage {
+		p.hide()
+		p.stage, p.told = e.Text, false
+	}
 	switch {
-	case p.w == nil || e.Text == "":
-	case !p.bars:
-		if e.Text != p.shown {
-			p.shown = e.Text
-			fmt.Fprintln(p.w, e.Text)
-		}
-	default:
-		p.draw(e)
+	case e.Done > 0 || e.Total > 0:
+		p.tell(e)
+	case !p.told && p.late == nil:
+		p.late = time.AfterFunc(patience, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.late != nil && p.stage == e.Text {
+				p.tell(e)
+			}
+		})
 	}
 }
 
-func (p *progress) draw(e supervisor.Event) {
+// tell displays a stage now, or moves its bar. The caller holds mu.
+func (p *progress) tell(e supervisor.Event) {
+	if !p.bars {
+		if !p.told {
+			fmt.Fprintln(p.w, e.Text)
+		}
+		p.told = true
+		return
+	}
 	total := e.Total
 	if total <= 0 {
 		total = -1 // a spinner
 	}
-	if e.Text != p.shown || p.bar == nil || (total > 0) != (p.bar.GetMax64() > 0) {
-		p.clear()
-		p.shown = e.Text
+	if p.bar == nil || total != p.bar.GetMax64() {
+		p.hide()
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(p.w),
 			progressbar.OptionSetDescription(e.Text),
-			progressbar.OptionShowBytes(e.Total > 0),
+			progressbar.OptionShowBytes(e.Done > 0 || e.Total > 0),
 			progressbar.OptionShowCount(),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(65*time.Millisecond),
@@ -109,15 +136,27 @@ func (p *progress) draw(e supervisor.Event) {
 			progressbar.OptionClearOnFinish(),
 		)
 	}
-	if total > 0 {
-		_ = p.bar.Set64(min(e.Done, total)) // a bar that can't be drawn is no reason to stop
+	p.told = true
+	if e.Done > 0 {
+		_ = p.bar.Set64(e.Done) // a bar that can't be drawn is no reason to stop
 	}
 }
 
-// clear takes the bar away, so that something else can be written.
+// clear takes away what is on display, so that something else can be written.
 func (p *progress) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hide()
+}
+
+// hide takes the bar away and ends the wait for a stage. The caller holds mu.
+func (p *progress) hide() {
+	if p.late != nil {
+		p.late.Stop()
+		p.late = nil
+	}
 	if p.bar != nil {
-		_ = p.bar.Exit() // see draw
+		_ = p.bar.Exit() // see tell
 		_ = p.bar.Clear()
 		p.bar = nil
 	}
