@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"rillbox/cache"
+)
+
+// httpError is an answer that says why there is no other.
+type httpError struct {
+	status int
+	text   string
+}
+
+func (e *httpError) Error() string { return e.text }
+
+var (
+	errTooMany = &httpError{http.StatusTooManyRequests, "too many requests at once; wait for some of them to end"}
+	errNoPath  = &httpError{http.StatusNotFound, "nothing is here"}
+)
+
+// explain turns an error into an answer about what was asked for.
+func (g *Gateway) explain(what string, err error) error {
+	var (
+		refused     *refusedError
+		denied      *DeniedError
+		unreachable *unreachableError
+		status      *statusError
+		mismatch    *mismatchError
+	)
+	switch {
+	case errors.As(err, &denied), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, errNoProject):
+		return &httpError{http.StatusNotFound, what + ": " + err.Error() + "; check the spelling of the name"}
+	case errors.Is(err, cache.ErrMiss) && g.policy.NoFetch:
+		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the operator turned fetching off"}
+	case errors.Is(err, cache.ErrMiss), errors.Is(err, cache.ErrOffline):
+		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the network is not reachable (offline)"}
+	case errors.As(err, &unreachable):
+		return &httpError{http.StatusGatewayTimeout, fmt.Sprintf("%s is not in the cache, and the network is not reachable (%v)", what, unreachable)}
+	case errors.As(err, &refused):
+		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, refused)}
+	case errors.As(err, &mismatch):
+		return &httpError{http.StatusBadGateway, mismatch.Error()}
+	case errors.As(err, &status):
+		return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, status)}
+	}
+	return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err)}
+}
+
+// fail answers with an error as text.
+func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := http.StatusInternalServerError, "the package gateway failed; its log says why"
+	var answer *httpError
+	var denied *DeniedError
+	switch {
+	case errors.As(err, &answer):
+		status, text = answer.status, answer.text
+	case errors.As(err, &denied):
+		status, text = http.StatusForbidden, denied.Error()
+	case r.Context().Err() != nil, errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // nobody waits for it
+	default:
+		g.log.Error("the package gateway failed", "err", err)
+	}
+	g.log.Debug("a package request was not served", "status", status, "why", text)
+	h := w.Header()
+	if status == http.StatusMethodNotAllowed {
+		h.Set("Allow", "GET, HEAD")
+	}
+	if status == http.StatusBadRequest || status == http.StatusMethodNotAllowed {
+		h.Set("Connection", "close") // a body may follow, which is not read
+	}
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(len(text)+1))
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // a guest that went away
+}
