@@ -351,21 +351,22 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 	if err != nil {
 		return supervisor.Command{}, err
 	}
-	args = append(args, e.flags(r.permissions, main)...)
+	args = append(args, e.flags(r.permissions, main, own)...)
 	args = append(args, filepath.Join(own, "bootstrap.ts"))
 	return supervisor.Command{
-		Path: r.binary.Path,
-		Args: append(args, p.Args...),
-		Env:  env,
-		Dir:  dir,
-		Wall: wall,
+		Path:   r.binary.Path,
+		Args:   append(args, p.Args...),
+		Env:    env,
+		Dir:    dir,
+		OwnDir: own,
+		Wall:   wall,
 	}, nil
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself
 // needs or forbids.
-func (e *Engine) flags(p Permissions, main string) []string {
-	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir())
+func (e *Engine) flags(p Permissions, main, own string) []string {
+	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own)
 	if everything, names := p.Allowed("env"); !everything {
 		p = p.With("ignore-env", slices.DeleteFunc(slices.Clone(probedVariables), func(name string) bool {
 			return slices.Contains(names, name)

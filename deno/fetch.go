@@ -217,6 +217,7 @@ var bracedName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}`)
 
 // What Deno says of what went wrong, and what we say.
 var (
+	errorLine     = regexp.MustCompile(`(?m)^error: `)
 	noPackage     = regexp.MustCompile(`npm package '([^']+)' does not exist`)
 	noVersion     = regexp.MustCompile(`Could not find npm package '([^']+)' matching '([^']+)'`)
 	noJSRPackage  = regexp.MustCompile(`JSR package not found: (\S+)`)
@@ -234,8 +235,8 @@ var (
 // unreachable is a URL whose host could not be reached.
 func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	text := stderr
-	if i := strings.LastIndex(text, "error: "); i >= 0 {
-		text = text[i+len("error: "):]
+	if at := errorLine.FindStringIndex(text); at != nil {
+		text = text[at[1]:]
 	}
 	text, _, _ = strings.Cut(text, "\nStack backtrace")
 	text = strings.TrimSpace(text)
@@ -293,7 +294,12 @@ func requestOf(address string, args []string) string {
 		path = address
 	}
 	for _, arg := range args {
-		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") && strings.Contains(path, s.name) {
+		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") && strings.Contains(path, s.name) && path != "" {
+			return s.String()
+		}
+	}
+	for _, arg := range args {
+		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") {
 			return s.String()
 		}
 	}

@@ -79,6 +79,8 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 		}
 	case supervisor.Failed:
 		switch {
+		case exit.Reason != "": // we ended it
+			r.Error = &supervisor.GuestError{Name: "LimitError", Message: exit.Reason}
 		case o.Result != nil && o.Result.Error != nil:
 			r.Error = o.Result.Error
 		case o.Uncaught != nil:

@@ -67,7 +67,7 @@ func inspect(p supervisor.Program) (module, error) {
 	if found.problem != "" {
 		m.problem = m.name + found.problem
 	}
-	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && found.format == "cjs"
+	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.format == "cjs" || found.format == "" && found.requires)
 	m.file = m.name
 	if !plainName.MatchString(m.file) {
 		m.file = "main" + extension

@@ -17,7 +17,7 @@ type specifier struct {
 }
 
 var (
-	packageName    = regexp.MustCompile(`^(@[a-zA-Z0-9~._-]+/)?[a-zA-Z0-9~_-][a-zA-Z0-9~._-]*$`)
+	packageName    = regexp.MustCompile(`^(@[a-zA-Z0-9~._-]+/)?[a-zA-Z0-9~_][a-zA-Z0-9~._-]*$`)
 	packageVersion = regexp.MustCompile(`^[a-zA-Z0-9.*^~<>=|+ _-]*$`)
 )
 

@@ -1,0 +1,146 @@
+package deno
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"rillbox/supervisor"
+)
+
+func TestInspect(t *testing.T) {
+	js, ts := supervisor.JavaScript, supervisor.TypeScript
+	for _, test := range []struct {
+		language   supervisor.Language
+		name, code string
+		file       string
+		commonjs   bool
+		imports    string
+		prelude    string // part of it; "-" for none
+	}{
+		{ts, "", `import a from "lodash"; import type {T} from "types-only"`, "main.ts", false, "lodash", "-"},
+		{ts, "", `import {T} from "kept"; export * from "npm:b@1/x"`, "main.ts", false, "kept npm:b@1/x", "-"},
+		{js, "", "await import('a'); await import(`b`); await import('c' + x)", "main.js", false, "a b", "-"},
+		{js, "", `import j from "npm:p/x.json" with {type: "json"}`, "main.js", false, "npm:p/x.json", "-"},
+		{js, "", `const a = require("a"); try { require("b") } catch {} require(x)`, "main.cjs", true, "a b", "-"},
+		{js, "", `module.exports = 1`, "main.cjs", true, "", "-"},
+		{js, "", `console.log(1)`, "main.js", false, "", "-"},
+		{js, "", `const a = require("a"); await a`, "main.js", false, "a", "createRequire"},
+		{js, "", `import b from "b"; const a = require("a")`, "main.js", false, "a b", "createRequire"},
+		{ts, "", `const a = require("a")`, "main.ts", false, "a", "createRequire"},
+		{js, "x.cjs", `await 1`, "x.cjs", true, "", "-"},
+		{js, "x.mjs", `1`, "x.mjs", false, "", "-"},
+		{ts, "x.cts", `1`, "x.cts", true, "", "-"},
+		{js, "", `if (import.meta.main) f()`, "main.js", false, "", "import.meta.main=true;"},
+		{js, "", `const e = <b/>`, "main.jsx", false, "react/jsx-runtime", "@jsxImportSource react "},
+		{ts, "", `import {h} from "npm:preact@10"; const e: any = <b/>`, "main.tsx", false, "npm:preact@10 npm:preact@10/jsx-runtime", "@jsxImportSource npm:preact@10 "},
+		{ts, "", `import {renderToString} from "react-dom/server"; const e: any = <b/>`, "main.tsx", false, "react-dom/server react/jsx-runtime", "@jsxImportSource react "},
+		{ts, "a.tsx", "/** @jsxImportSource preact */\nconst e = <b/>", "a.tsx", false, "preact/jsx-runtime", "-"},
+		{ts, "a.tsx", "/** @jsx h */\nimport {h} from 'preact'; const e = <b/>", "a.tsx", false, "preact", "-"},
+		{js, "größe.js", "1", "main.js", false, "", "-"},
+		{js, "", "const x: number = 1", "main.js", false, "", "-"},
+	} {
+		m, err := inspect(supervisor.Program{Language: test.language, Name: test.name, Code: test.code})
+		if err != nil {
+			t.Errorf("%q: %v", test.code, err)
+			continue
+		}
+		imports := slices.Clone(m.imports)
+		slices.Sort(imports)
+		preludeOK := strings.Contains(m.prelude.Text, test.prelude)
+		if test.prelude == "-" {
+			preludeOK = m.prelude.Text == ""
+		}
+		if m.file != test.file || m.commonjs != test.commonjs || strings.Join(imports, " ") != test.imports || !preludeOK {
+			t.Errorf("%q: have %s commonjs=%v imports=%q prelude=%q, want %+v", test.code, m.file, m.commonjs, imports, m.prelude.Text, test)
+		}
+		if strings.Replace(m.code, m.prelude.Text, "", 1) != test.code {
+			t.Errorf("%q became %q", test.code, m.code)
+		}
+	}
+	if _, err := inspect(supervisor.Program{Language: js, Name: "data.json"}); err == nil {
+		t.Error("a file name without an extension of ours was accepted")
+	}
+}
+
+func TestPreludeStandsBeforeTheFirstCode(t *testing.T) {
+	for code, want := range map[string]prelude{
+		"import.meta.main":                           {Line: 1, Column: 1},
+		"#!/usr/bin/env x\nimport.meta.main":         {Line: 2, Column: 1},
+		"// é\n/* a\n b */  import.meta.main":        {Line: 3, Column: 8},
+		"/* 😀 */ import.meta.main":                   {Line: 1, Column: 10},
+		"\n\n\t// x\n  import.meta.main; /* open":    {Line: 4, Column: 3},
+		"/* never closed import.meta.main":           {Line: 1, Column: 1},
+		"#! only a line with import.meta and no end": {Line: 1, Column: 43},
+	} {
+		m := module{code: code}
+		m.insertPrelude(scanned{})
+		want.Text = "import.meta.main=true;"
+		if m.prelude != want {
+			t.Errorf("%q: have %+v, want %+v", code, m.prelude, want)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	for _, test := range []struct {
+		imports, packages string
+		roots             string
+		mapped            map[string]string
+		notes             int
+	}{
+		{"lodash", "", "npm:lodash", map[string]string{"lodash": "npm:lodash", "lodash/": "npm:/lodash/"}, 1},
+		{"lodash lodash/fp", "lodash@4.17.20", "npm:lodash@4.17.20", map[string]string{"lodash": "npm:lodash@4.17.20", "lodash/fp": "npm:lodash@4.17.20/fp"}, 2},
+		{"@scope/a/b", "", "npm:@scope/a", map[string]string{"@scope/a/b": "npm:@scope/a/b", "@scope/a": "npm:@scope/a"}, 1},
+		{"fs node:path fs/promises", "", "", map[string]string{"fs": "node:fs", "fs/promises": "node:fs/promises"}, 0},
+		{"npm:a@^1/x jsr:@b/c@2/d https://e.f/g.ts", "", "https://e.f/g.ts jsr:@b/c@2/d npm:a@^1", nil, 0},
+		{"./x.ts /etc/x file:///x #y data:text/javascript,1 blob:z", "", "", nil, 0},
+		{"@std/assert", "jsr:@std/assert@1", "jsr:@std/assert@1", map[string]string{"@std/assert": "jsr:@std/assert@1", "@std/assert/": "jsr:/@std/assert@1/"}, 1},
+		{"", "chalk@5 npm:chalk@5", "npm:chalk@5", map[string]string{"chalk": "npm:chalk@5"}, 0},
+		{"lodash@3", "", "npm:lodash@3", map[string]string{"lodash@3": "npm:lodash@3"}, 1},
+	} {
+		r, err := resolve(strings.Fields(test.imports), strings.Fields(test.packages))
+		if err != nil {
+			t.Errorf("%q: %v", test.imports, err)
+			continue
+		}
+		var roots []string
+		for _, root := range r.roots {
+			roots = append(roots, root.String())
+		}
+		if strings.Join(roots, " ") != test.roots || len(r.notes) != test.notes {
+			t.Errorf("%q: have roots %q and notes %q, want %q and %d notes", test.imports, roots, r.notes, test.roots, test.notes)
+		}
+		for from, to := range test.mapped {
+			if r.imports[from] != to {
+				t.Errorf("%q: %q is mapped to %q, want %q", test.imports, from, r.imports[from], to)
+			}
+		}
+	}
+	for _, text := range []string{"file:///etc/passwd", "../x", "/etc/passwd", "--allow-all", "-A", "a b", "npm:", "npm:../../x", "npm:a/../b", "jsr:a", "@x", "https://user:pw@h/x", "git:x", "a@$(x)", "npm:--flag"} {
+		if r, err := resolve(nil, []string{text}); err == nil {
+			t.Errorf("the package %q became %v", text, r.roots)
+		}
+	}
+}
+
+// FuzzSpecifier looks for a package request that reaches Deno's command line as
+// something else than a specifier.
+func FuzzSpecifier(f *testing.F) {
+	for _, seed := range []string{"lodash", "npm:@a/b@1.2.3/c", "jsr:@a/b", "https://x.y/z", "--allow-all", "npm:../x", "a@b@c", "@/x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseSpecifier(text)
+		if err != nil {
+			return
+		}
+		out := s.String()
+		if !strings.HasPrefix(out, "npm:") && !strings.HasPrefix(out, "jsr:@") && !strings.HasPrefix(out, "http") || strings.ContainsAny(s.root(), "\x00\n") {
+			t.Errorf("%q became %q", text, out)
+		}
+		if again, err := parseSpecifier(out); err != nil || again != s {
+			t.Errorf("%q became %q, then %+v, %v", text, out, again, err)
+		}
+	})
+}
