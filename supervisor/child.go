@@ -25,6 +25,10 @@ type Command struct {
 	// Dir is the child's own directory, made by NewRunDir; the child's Wait
 	// removes it.
 	Dir string
+	// OwnDir is a directory in Dir with files of ours, which do not count
+	// towards Limits.FileBytes and Limits.Files; the guest must not be able to
+	// write there. Empty means that there is none.
+	OwnDir string
 	// Wall is what the kernel lets the child reach; nil leaves that to Deno.
 	Wall *launcher.Wall
 }

@@ -27,7 +27,7 @@ func (c *Child) watchDisk() {
 			return
 		case <-tick.C:
 		}
-		files, bytes := measure(c.command.Dir, c.limits.Files)
+		files, bytes := measure(c.command.Dir, c.command.OwnDir, c.limits.Files)
 		switch {
 		case files > c.limits.Files:
 			c.Kill(Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))
@@ -39,13 +39,16 @@ func (c *Child) watchDisk() {
 
 var errEnough = errors.New("enough was seen")
 
-// measure counts what is in dir, and stops soon after limit files. What can't
+// measure counts what is in dir, save what is in except, and stops soon after limit files. What can't
 // be read (it was just removed, or is locked by the guest against us) counts
 // as a file without bytes.
-func measure(dir string, limit int64) (files, bytes int64) {
+func measure(dir, except string, limit int64) (files, bytes int64) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if path == dir {
 			return nil
+		}
+		if path == except {
+			return fs.SkipDir
 		}
 		files++
 		if files > limit {
