@@ -10,18 +10,21 @@
 import { FrameWriter, PROTOCOL, readRequest } from "./wire.ts";
 import { describeError, type Source } from "./traceback.ts";
 import { encodeValue } from "./value.ts";
+import { lenientEnv } from "./env.ts";
 
 interface Request {
   source: Source;
   /** Run the program as CommonJS. */
   commonjs: boolean;
+  /** The program will load node:process, or packages that may. */
+  node: boolean;
   /** How many bytes the result frame may have. */
   limit: number;
 }
 
 const frames = FrameWriter.open();
 frames.send({ type: "ready", protocol: PROTOCOL });
-const { source, commonjs, limit } = readRequest() as Request;
+const { source, commonjs, node, limit } = readRequest() as Request;
 
 // Taken before the guest's code runs, which may replace them.
 const exit = Deno.exit;
@@ -78,16 +81,37 @@ function onUncaught(event: ErrorEvent | PromiseRejectionEvent): void {
 /** Says that Deno will hand the error to listeners of node:process. */
 function nodeListens(type: string): boolean {
   if (type !== "unhandledrejection") return false; // those use addEventListener
-  const process = nodeProcess?.();
-  return process !== undefined &&
-    process.listenerCount("unhandledRejection") +
-          process.listenerCount("uncaughtException") > 0;
+  const process = prepareProcess();
+  return process.listenerCount("unhandledRejection") +
+      process.listenerCount("uncaughtException") > 0;
 }
 
-const nodeProcess:
-  | undefined
-  | (() => { listenerCount(name: string): number } | undefined) = Object
-    .getOwnPropertyDescriptor(globalThis, "process")?.get?.bind(globalThis);
+interface NodeProcess {
+  env: Record<string, string | undefined>;
+  listenerCount(name: string): number;
+}
+
+// The global process is made when it is first used, which takes 20 ms.
+const { get: nodeProcess, set: setProcess } = Object.getOwnPropertyDescriptor(
+  globalThis,
+  "process",
+)! as { get(): NodeProcess; set(value: unknown): void };
+
+let preparedProcess: NodeProcess | undefined;
+function prepareProcess(): NodeProcess {
+  if (preparedProcess === undefined) {
+    preparedProcess = nodeProcess.call(globalThis);
+    preparedProcess.env = lenientEnv(preparedProcess.env);
+  }
+  return preparedProcess;
+}
+
+Object.defineProperty(globalThis, "process", {
+  configurable: true,
+  enumerable: true,
+  get: prepareProcess,
+  set: setProcess,
+});
 
 addEventListener("error", onUncaught);
 addEventListener("unhandledrejection", onUncaught);
@@ -145,6 +169,7 @@ async function loadCommonJS(): Promise<unknown> {
   return isEmpty ? undefined : await exports;
 }
 
+if (node) prepareProcess();
 (commonjs ? loadCommonJS() : loadModule()).then(reportValue).catch(
   (thrown: unknown) => {
     reportError(thrown);

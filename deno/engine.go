@@ -149,7 +149,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, minAge: e.options.MinReleaseAge, limits: e.options.Limits, log: e.options.Log}
+	f := fetcher{cache: e.options.Cache, binary: binary, allowed: p, minAge: e.options.MinReleaseAge, limits: e.options.Limits, log: e.options.Log}
 	if p.All() {
 		f.imports = append(f.imports, "--allow-import")
 	}
@@ -246,6 +246,7 @@ func (e *Engine) runChild(ctx context.Context, p supervisor.Program, r run, emit
 			"prelude": r.module.prelude,
 		},
 		"commonjs": r.module.commonjs,
+		"node":     len(r.wanted.roots) > 0 || r.module.usesProcess(),
 		"limit":    e.options.Limits.Result,
 	}
 	var started time.Time
@@ -296,6 +297,9 @@ var tracebackSource string
 //go:embed value.ts
 var valueSource string
 
+//go:embed env.ts
+var envSource string
+
 // command writes the run's files into dir and says how to start Deno there.
 func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Command, error) {
 	own := filepath.Join(dir, ownDir)
@@ -310,6 +314,7 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 		filepath.Join(own, "bootstrap.ts"):    []byte(bootstrapSource),
 		filepath.Join(own, "traceback.ts"):    []byte(tracebackSource),
 		filepath.Join(own, "value.ts"):        []byte(valueSource),
+		filepath.Join(own, "env.ts"):          []byte(envSource),
 		filepath.Join(own, WireName):          []byte(WireSource),
 		filepath.Join(own, "import_map.json"): importMap,
 	}
@@ -367,22 +372,8 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 // needs or forbids.
 func (e *Engine) flags(p Permissions, main, own string) []string {
 	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own)
-	if everything, names := p.Allowed("env"); !everything {
-		p = p.With("ignore-env", slices.DeleteFunc(slices.Clone(probedVariables), func(name string) bool {
-			return slices.Contains(names, name)
-		})...)
-	}
 	return p.Args()
 }
-
-// probedVariables are those that many packages look at while they are loaded,
-// to choose colours, say. They are not there; asking for them gives undefined
-// and not an error, so that such packages work without --allow-env.
-var probedVariables = strings.Fields(`AGENT_NAME APPVEYOR BUILDKITE CI CI_NAME CIRCLECI COLORTERM DEBUG
-	DEBUG_COLORS DEBUG_DEPTH DEBUG_FD DEBUG_HIDE_DATE DEBUG_SHOW_HIDDEN DRONE FORCE_COLOR GITEA_ACTIONS
-	GITHUB_ACTIONS GITLAB_CI LOG_LEVEL NODE_DEBUG NODE_DISABLE_COLORS NODE_ENV NODE_PG_FORCE_NATIVE
-	NO_COLOR READABLE_STREAM TEAMCITY_VERSION TERM TERM_PROGRAM TERM_PROGRAM_VERSION TF_BUILD TRAVIS
-	VSCODE_PID WT_SESSION`)
 
 // environment is a run's whole environment.
 func (e *Engine) environment(denoDir string) []string {

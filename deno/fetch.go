@@ -42,7 +42,8 @@ func (e endedError) Error() string { return "fetch packages: " + e.exit.Reason }
 type fetcher struct {
 	cache   *cache.Cache
 	binary  Binary
-	imports []string // --allow-import and --deny-import flags
+	allowed Permissions // of which those for imports matter
+	imports []string    // as flags
 	minAge  time.Duration
 	limits  supervisor.Limits
 	log     *slog.Logger
@@ -265,7 +266,7 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 		return say("the JSR package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
 	}
 	if m := notAllowed.FindStringSubmatch(text); m != nil {
-		return say("imports from %s are not allowed here: ask the operator to add it to --allow-import", m[1])
+		return notImportable(m[1])
 	}
 	if m := noModule.FindStringSubmatch(text); m != nil {
 		return say("%s does not exist: check the URL", m[1])

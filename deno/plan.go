@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -48,6 +49,9 @@ type planner struct {
 // plan gives the plan for the specifiers, after fetching what is missing or
 // corrupt. All the modules are then in Deno's directory.
 func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
+	if err := f.allowed.checkImports(roots); err != nil {
+		return plan{}, err
+	}
 	key := planKey(f, roots)
 	if p, err := pl.cached(f, key); err == nil {
 		return p, nil
@@ -264,7 +268,7 @@ func lockedPackages(lock []byte, roots []specifier, fetched map[string]bool) ([]
 			if request.version == "" {
 				request.version = "*"
 			}
-			version := locked.Specifiers[request.String()]
+			version := lockedVersion(locked.Specifiers, request)
 			p.Version, _, _ = strings.Cut(version, "_") // what follows are its peers
 			p.Cached = !fetched[p.Name+"@"+p.Version]
 			if root.scheme == "jsr" {
@@ -279,6 +283,25 @@ func lockedPackages(lock []byte, roots []specifier, fetched map[string]bool) ([]
 		}
 	}
 	return packages, nil
+}
+
+// lockedVersion finds a request's version in a lock file, where Deno writes
+// ranges in a form of its own (^1 as 1).
+func lockedVersion(specifiers map[string]string, request specifier) string {
+	if version, ok := specifiers[request.String()]; ok {
+		return version
+	}
+	request.version = strings.TrimPrefix(request.version, "^")
+	if version, ok := specifiers[request.String()]; ok {
+		return version
+	}
+	request.version = ""
+	for _, name := range slices.Sorted(maps.Keys(specifiers)) {
+		if strings.HasPrefix(name, request.String()+"@") {
+			return specifiers[name]
+		}
+	}
+	return ""
 }
 
 // list asks Deno where the modules are.

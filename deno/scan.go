@@ -220,3 +220,8 @@ func scan(code string, loader api.Loader) scanned {
 	slices.Sort(found.imports) // esbuild resolves them in no fixed order
 	return found
 }
+
+// usesProcess says that the program imports Node's process module.
+func (m module) usesProcess() bool {
+	return slices.Contains(m.imports, "node:process") || slices.Contains(m.imports, "process")
+}

@@ -1,0 +1,270 @@
+//go:build !windows
+
+package deno_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/cache/cachetest"
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+// ownCache is a cache of the test's own; Deno itself comes from the shared one.
+func ownCache(t *testing.T, dir string, offline bool) func(*deno.Options) {
+	t.Helper()
+	binary, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: cachetest.Open(t)})
+	cachetest.NeedNetwork(t, err)
+	c, err := cache.Open(dir, cache.Options{Log: cachetest.Logger(t), Offline: offline})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return func(o *deno.Options) { o.Cache, o.DenoPath = c, binary.Path }
+}
+
+// useNPM points the machine's npm configuration at the fixture.
+func useNPM(t *testing.T, r *registry) {
+	t.Setenv("NPM_CONFIG_REGISTRY", r.URL+"/npm/")
+	t.Setenv("NO_PROXY", "127.0.0.1")
+	t.Setenv("no_proxy", "127.0.0.1")
+}
+
+func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.2.0", map[string]string{
+		"package.json": `{"name":"left","version":"1.2.0","main":"i.js","scripts":{"install":"echo ran > ran","postinstall":"exit 1"},"dependencies":{"deep":"^2"}}`,
+		"i.js":         `exports.pad = (s) => require("deep") + s;`,
+		"sub.js":       `module.exports = "sub";`,
+	})
+	r.npm(t, "deep", "2.0.1", map[string]string{"package.json": `{"name":"deep","version":"2.0.1"}`, "index.js": `module.exports = "*";`})
+	program := supervisor.Program{Code: `import left from "left"; import sub from "left/sub.js"; export default left.pad("x") + sub;`}
+	dir := t.TempDir()
+
+	var stages []string
+	e := newEngine(t, "", ownCache(t, dir, false))
+	p := program
+	p.Language, p.Timeout = supervisor.TypeScript, time.Minute
+	got, err := e.Run(context.Background(), p, func(ev supervisor.Event) {
+		if ev.Kind == supervisor.Stage {
+			stages = append(stages, ev.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []supervisor.Package{{Name: "left", Version: "1.2.0", Source: "npm"}}
+	if string(got.Value) != `"*xsub"` || !slices.Equal(got.Packages, want) || len(got.Stderr.Head) > 0 {
+		t.Errorf("have %s %v stderr=%q error=%+v", got.Value, got.Packages, got.Stderr, got.Error)
+	}
+	if !slices.Contains(stages, "fetching left 1.2.0") || !slices.Contains(stages, "fetching deep 2.0.1") {
+		t.Errorf("the stages do not tell what is fetched: %q", stages)
+	}
+	if !slices.Contains(got.Notes, `"left" was resolved as npm:left`) {
+		t.Errorf("the notes do not tell how the bare import was resolved: %q", got.Notes)
+	}
+
+	asked := r.requests()
+	again := run(t, e, program)
+	want[0].Cached = true
+	if string(again.Value) != `"*xsub"` || !slices.Equal(again.Packages, want) || r.requests() != asked {
+		t.Errorf("second run: %s %v, %d requests", again.Value, again.Packages, r.requests()-asked)
+	}
+
+	r.Close()
+	offline := newEngine(t, "", ownCache(t, dir, true))
+	if got := run(t, offline, program); string(got.Value) != `"*xsub"` || !slices.Equal(got.Packages, want) {
+		t.Errorf("offline: %s %v %+v", got.Value, got.Packages, got.Error)
+	}
+	// Another set of the same packages was never planned, and is here all the same.
+	if got := run(t, offline, supervisor.Program{Code: `import d from "deep"; export default d`}); got.Status != supervisor.Failed && string(got.Value) != `"*"` {
+		t.Errorf("offline, another set: %s %+v", got.Value, got.Error)
+	}
+	start := time.Now()
+	missing := run(t, offline, supervisor.Program{Code: `import "not-here"`})
+	if missing.Error == nil || missing.Error.Message != "npm:not-here is not in the cache, and the network is not reachable" || time.Since(start) > 5*time.Second {
+		t.Errorf("offline, missing: %+v after %v", missing.Error, time.Since(start))
+	}
+}
+
+func TestUnreachableNetworkIsSaidWithinFiveSeconds(t *testing.T) {
+	t.Setenv("NO_PROXY", "192.0.2.1")
+	t.Setenv("no_proxy", "192.0.2.1")
+	t.Setenv("NPM_CONFIG_REGISTRY", "http://192.0.2.1:81/") // TEST-NET-1: nobody is there
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	start := time.Now()
+	r := run(t, e, supervisor.Program{Code: `import "left"`})
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if r.Error == nil || !strings.Contains(r.Error.Message, "npm:left is not in the cache, and the network is not reachable") {
+		t.Errorf("have %+v", r.Error)
+	}
+}
+
+func TestCorruptPackageIsFetchedAgain(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "good";`})
+	r.files["/mod.ts"] = []byte(`export default "good";`)
+	program := supervisor.Program{Code: `import left from "left"; import mod from "` + r.URL + `/mod.ts"; export default [left, mod];`}
+	for _, corruption := range []struct {
+		name string
+		do   func(t *testing.T, file string)
+	}{
+		{"changed", func(t *testing.T, file string) {
+			if err := os.WriteFile(file, []byte(`module.exports = "evil";export default "evil"`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"emptied", func(t *testing.T, file string) {
+			if err := os.Truncate(file, 0); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"gone", func(t *testing.T, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(corruption.name, func(t *testing.T) {
+			dir := t.TempDir()
+			imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+			if got := run(t, newEngine(t, "", ownCache(t, dir, false), imports), program); string(got.Value) != `["good","good"]` {
+				t.Fatalf("have %s %+v", got.Value, got.Error)
+			}
+			files := glob(t, filepath.Join(dir, "deno/npm/*/npm/left/1.0.0/index.js"), filepath.Join(dir, "deno/npm/*/left/1.0.0/index.js"), filepath.Join(dir, "deno/remote/http/*/*"))
+			if len(files) != 2 {
+				t.Fatalf("the package's files are not where they are looked for: %q", files)
+			}
+			for _, file := range files {
+				corruption.do(t, file)
+			}
+			if got := run(t, newEngine(t, "", ownCache(t, dir, false), imports), program); string(got.Value) != `["good","good"]` {
+				t.Errorf("have %s %+v", got.Value, got.Error)
+			}
+		})
+	}
+}
+
+func glob(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, files...)
+	}
+	return found
+}
+
+func TestJSRAndURLImports(t *testing.T) {
+	r := newRegistry(t)
+	t.Setenv("JSR_URL", r.URL+"/")
+	t.Setenv("NO_PROXY", "127.0.0.1")
+	t.Setenv("no_proxy", "127.0.0.1")
+	r.jsr(t, "@some/thing", "1.2.3", `export function thing(): string { return "thing" }`)
+	r.files["/mod.ts"] = []byte(`import { b } from "./b.ts"; export const a: number = b + 1;`)
+	r.files["/b.ts"] = []byte(`export const b: number = 1;`)
+	dir := t.TempDir()
+	allow := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+	program := supervisor.Program{Code: `import { thing } from "jsr:@some/thing@^1"; import { a } from "` + r.URL + `/mod.ts"; export default [thing(), a];`}
+	want := []supervisor.Package{{Name: r.URL + "/mod.ts", Source: "url"}, {Name: "@some/thing", Version: "1.2.3", Source: "jsr"}}
+	got := run(t, newEngine(t, "", ownCache(t, dir, false), allow), program)
+	if string(got.Value) != `["thing",2]` || !slices.Equal(got.Packages, want) {
+		t.Errorf("have %s %v %+v", got.Value, got.Packages, got.Error)
+	}
+	t.Run("a host that is not allowed", func(t *testing.T) {
+		other := newRegistry(t) // the one that JSR_URL names is always allowed
+		got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.Program{Code: `import "` + other.URL + `/mod.ts"`})
+		if got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, other.host()) || !strings.Contains(got.Error.Message, "--allow-import") {
+			t.Errorf("have %s %+v", got.Status, got.Error)
+		}
+	})
+	t.Run("a URL that is not there", func(t *testing.T) {
+		got := run(t, newEngine(t, "", ownCache(t, dir, false), allow), supervisor.Program{Code: `import "` + r.URL + `/none.ts"`})
+		if got.Error == nil || !strings.Contains(got.Error.Message, r.URL+"/none.ts does not exist") {
+			t.Errorf("have %s %+v", got.Status, got.Error)
+		}
+	})
+	t.Run("a JSR package or version that is not there", func(t *testing.T) {
+		for specifier, want := range map[string]string{"jsr:@some/none": "@some/none", "jsr:@some/thing@9": `"9"`} {
+			got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), supervisor.Program{Code: `import "` + specifier + `"`})
+			if got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, want) || strings.Contains(got.Error.Message, "not reachable") {
+				t.Errorf("%s: have %s %+v", specifier, got.Status, got.Error)
+			}
+		}
+	})
+	r.Close()
+	offline := run(t, newEngine(t, "", ownCache(t, dir, true), allow), program)
+	if string(offline.Value) != `["thing",2]` {
+		t.Errorf("offline: have %s %+v", offline.Value, offline.Error)
+	}
+}
+
+func TestPackageErrors(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": ``})
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	for code, want := range map[string]string{
+		`import "none"`:          `the npm package "none" does not exist`,
+		`import "npm:left@9"`:    `the npm package "left" has no version that matches "9"`,
+		`import "left@^2"`:       `the npm package "left" has no version that matches "^2"`,
+		`require("none")`:        `the npm package "none" does not exist`,
+		`await import("none/x")`: `the npm package "none" does not exist`,
+	} {
+		got := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code})
+		if got.Status != supervisor.Failed || got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, want) {
+			t.Errorf("%s: have %s %+v, want %q", code, got.Status, got.Error, want)
+		}
+	}
+	if _, err := e.Install(t.Context(), []string{"file:///etc/passwd"}, ignore); err == nil || !strings.Contains(err.Error(), "file of this machine") {
+		t.Errorf("installing a file: %v", err)
+	}
+	packages, err := e.Install(t.Context(), []string{"left@1"}, ignore)
+	if want := []supervisor.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; err != nil || !slices.Equal(packages, want) {
+		t.Errorf("installing: %v, %v", packages, err)
+	}
+}
+
+func TestRealPackages(t *testing.T) {
+	e := newEngine(t, "")
+	_, err := e.Install(t.Context(), []string{"lodash@4", "chalk@5", "dayjs@1", "uuid@11", "nanoid@5", "zod@3", "react@19", "react-dom@19", "ms@2", "semver@7", "debug@4", "yaml@2"}, ignore)
+	cachetest.NeedNetwork(t, err)
+	for _, test := range []struct {
+		language supervisor.Language
+		code     string
+		packages []string
+		want     string
+	}{
+		{"", `import _ from "lodash"; export default _.chunk([1, 2, 3], 2)`, []string{"lodash@4"}, `[[1,2],[3]]`},
+		{"", `import map from "lodash/map.js"; export default map([1], (x: number) => x + 1)`, []string{"lodash@4"}, `[2]`},
+		{supervisor.JavaScript, `const _ = require("lodash"); const fp = require("lodash/fp"); module.exports = [_.add(1, 2), typeof fp.map]`, []string{"lodash@4"}, `[3,"function"]`},
+		{"", `import chalk from "npm:chalk@5"; export default chalk.level`, nil, `0`},
+		{"", `import dayjs from "npm:dayjs@1"; export default dayjs("2020-01-02").format("DD/MM/YYYY")`, nil, `"02/01/2020"`},
+		{"", `import { validate, v4 } from "npm:uuid@11"; export default validate(v4())`, nil, `true`},
+		{"", `import { nanoid } from "npm:nanoid@5"; export default nanoid().length`, nil, `21`},
+		{"", `import { z } from "npm:zod@3"; export default z.object({ a: z.number() }).parse({ a: 1 })`, nil, `{"a":1}`},
+		{"", `import { renderToString } from "npm:react-dom@19/server"; export default renderToString(<b id="x">hi</b>)`, nil, `"<b id=\"x\">hi</b>"`},
+		{"", `import ms from "npm:ms@2"; import semver from "npm:semver@7"; export default [ms("2d"), semver.gt("2.0.0", "1.9.9")]`, nil, `[172800000,true]`},
+		{"", `import debug from "npm:debug@4"; debug("x")("y"); export default "quiet"`, nil, `"quiet"`},
+		{"", `import { parse } from "npm:yaml@2"; export default parse("a: [1, 2]")`, nil, `{"a":[1,2]}`},
+	} {
+		got := run(t, e, supervisor.Program{Language: test.language, Code: test.code, Packages: test.packages})
+		if string(got.Value) != test.want || len(got.Stderr.Head) > 0 {
+			t.Errorf("%s: have %s, want %s (stderr %q, error %+v)", test.code, got.Value, test.want, got.Stderr, got.Error)
+		}
+	}
+}
