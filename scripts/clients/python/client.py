@@ -1,0 +1,255 @@
+"""Runs the shared programs through the official Python MCP SDK.
+
+client.py BINARY PROGRAMS.json RESULTS.json [WORD]
+
+Starts `BINARY serve` and prints one line per program, then "N passed, N failed".
+With WORD, only the programs that have it in their name are run.
+RESULTS.json is written by a first run. When it is there, each program must give
+the same result again.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from mcp import Client, StdioServerParameters
+
+# What is measured, and so differs from one run to the next.
+MEASURED = {"duration_ms", "cpu_ms", "peak_memory_bytes", "execution_id"}
+
+
+# Seconds, far more than anything here takes: a hang is a failure.
+PATIENCE = 300
+
+
+class Wrong(Exception):
+    """A result is not as expected."""
+
+
+def check(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def lasting(structured):
+    """Return what of a result must be the same when the program runs again."""
+    kept = {k: v for k, v in structured.items() if k not in MEASURED}
+    kept["packages"] = sorted(
+        [p["name"], p["version"], p["source"]] for p in structured["packages"]
+    )
+    return kept
+
+
+def compare(got, want, what):
+    if isinstance(want, dict) and set(want) == {"match"}:
+        check(
+            re.search(want["match"], got), f"{what} is {got!r}, want a match of {want['match']!r}"
+        )
+    else:
+        check(got == want, f"{what} is {got!r}, want {want!r}")
+
+
+def judge(expect, result, heard):
+    """Compare a tool's answer, and the progress heard meanwhile, with a program's expect."""
+    text = "\n".join(part.text for part in result.content)
+    structured = result.structured_content
+    check(structured is not None, f"no structured result, but the text {text!r}")
+    status = expect.get("status", "completed")
+    check(structured["status"] == status, f"status is not {status}: {text}")
+    check(bool(result.is_error) == (status != "completed"), f"isError is {result.is_error}")
+    for name in ("result", "exit_code", "stdout", "stderr", "truncated"):
+        if name in expect:
+            compare(structured.get(name), expect[name], name)
+    for name, want in expect.get("error", {}).items():
+        got = structured.get("error", {}).get(name, "")
+        compare(got, want if name == "name" else {"match": want}, f"error.{name}")
+    packages = {p["name"]: p["source"] for p in structured["packages"]}
+    for name, source in expect.get("packages", {}).items():
+        check(name in packages, f"package {name} is not among {packages}")
+        check(source in ("*", packages[name]), f"package {name} came from {packages[name]}")
+    if "text" in expect:
+        check(re.search(expect["text"], text), f"the text is {text!r}")
+    judge_progress(expect.get("progress", []), heard)
+
+
+def judge_progress(wanted, heard):
+    check(heard and heard[0][1].startswith("started execution "), f"progress begins {heard[:1]}")
+    for before, after in itertools.pairwise(heard):
+        check(before[0] < after[0], f"progress went from {before} to {after}")
+    rest = [message for _, message in heard]
+    for want in wanted:
+        while rest and not rest[0].startswith(want):
+            rest.pop(0)
+        check(rest, f"progress lacks {want!r}: {heard}")
+        rest.pop(0)
+
+
+class Calls:
+    """Tool calls of one session."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def call(self, tool, arguments, on_progress=None):
+        heard = []
+
+        async def listen(progress, _total, message):
+            heard.append((progress, message))
+            if on_progress:
+                on_progress(message)
+
+        result = await self.client.call_tool(tool, arguments, PATIENCE, listen)
+        return result, heard
+
+    async def run(self, program):
+        arguments = {k: v for k, v in program.items() if k not in ("name", "expect", "needs")}
+        arguments["code"] = "\n".join(program["code"])
+        result, heard = await self.call("run_code", arguments)
+        judge(program["expect"], result, heard)
+        return lasting(result.structured_content)
+
+    # What is not a program: each is a check of its own.
+
+    async def tools_are_described(self):
+        tools = {tool.name: tool for tool in (await self.client.list_tools()).tools}
+        want = {"run_code", "install_packages", "list_runtimes", "cancel_execution"}
+        check(set(tools) == want, f"the tools are {set(tools)}")
+        for tool in tools.values():
+            check(tool.title and tool.description and tool.output_schema, f"{tool.name} is bare")
+
+    async def runtimes_have_versions(self):
+        result, _ = await self.call("list_runtimes", {})
+        versions = {}
+        for runtime in result.structured_content["runtimes"]:
+            versions |= runtime["versions"]
+        for name in ("deno", "v8", "typescript", "python", "pyodide"):
+            check(name in versions, f"no version of {name} in {versions}")
+        offline = result.structured_content["offline"]
+        check(offline == (os.environ.get("RILLBOX_OFFLINE") == "1"), f"offline is {offline}")
+
+    async def wrong_arguments_are_explained(self):
+        for arguments, want in (
+            ({"language": "cobol", "code": "1"}, "use one of javascript"),
+            ({"language": "python"}, "needs code"),
+            ({"language": "python", "code": "1", "timeout_seconds": 1e6}, "out of range"),
+            ({"language": "python", "code": "\0"}, "NUL"),
+            ({"language": "python", "code": "1", "shell": True}, "it takes language, code"),
+            ({"language": "js", "code": "1", "permissions": ["--allow-net"]}, "--allow-net"),
+        ):
+            result, _ = await self.call("run_code", arguments)
+            text = result.content[0].text
+            check(result.is_error and want in text, f"{arguments} gave {text!r}")
+
+    async def packages_are_installed(self):
+        for language, package, name in (("js", "lodash", "lodash"), ("py", "attrs", "attrs")):
+            arguments = {"language": language, "packages": [package]}
+            result, _ = await self.call("install_packages", arguments)
+            check(not result.is_error, result.content[0].text)
+            names = [p["name"] for p in result.structured_content["packages"]]
+            check(name in names, f"{package} resolved to {names}")
+
+    async def cancel_execution_ends_a_run(self):
+        for language, code in (("js", "for (;;);"), ("py", "while True: pass")):
+            started = asyncio.get_running_loop().create_future()
+
+            def listen(message, started=started):
+                if not started.done():
+                    started.set_result(message.removeprefix("started execution "))
+
+            run = asyncio.create_task(
+                self.call("run_code", {"language": language, "code": code}, listen)
+            )
+            await asyncio.wait([run, started], return_when=asyncio.FIRST_COMPLETED)
+            check(started.done(), f"{language}: no execution began: {run}")
+            answer, _ = await self.call("cancel_execution", {"execution_id": started.result()})
+            check(not answer.is_error, answer.content[0].text)
+            result, _ = await run
+            status = result.structured_content["status"]
+            check(status == "cancelled" and result.is_error, f"{language}: status {status}")
+
+    async def a_cancelled_call_leaves_the_session_well(self):
+        started = asyncio.Event()
+        call = self.call(
+            "run_code", {"language": "js", "code": "for (;;);"}, lambda _message: started.set()
+        )
+        run = asyncio.create_task(call)
+        await asyncio.wait_for(started.wait(), PATIENCE)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        result, _ = await self.call("run_code", {"language": "js", "code": "export default 1"})
+        check(result.structured_content["result"] == 1, result.content[0].text)
+
+    async def runs_at_once_do_not_mix(self):
+        async def one(n):
+            code = (
+                f"console.log({n}); await new Promise((r) => setTimeout(r, 200)); console.log({n})"
+            )
+            result, heard = await self.call("run_code", {"language": "js", "code": code})
+            compare(result.structured_content["stdout"], f"{n}\n{n}\n", "stdout")
+            for _, message in heard[1:]:
+                check(
+                    message.removeprefix("stdout: ").strip("\n") in (f"{n}", f"{n}\n{n}"), message
+                )
+
+        await asyncio.gather(*(one(n) for n in range(6)))
+
+
+async def main(binary, programs_file, results_file, word=""):
+    programs = json.loads(Path(programs_file).read_text())["programs"]
+    results = Path(results_file)
+    earlier = json.loads(results.read_text()) if results.exists() else None
+    offline = os.environ.get("RILLBOX_OFFLINE") == "1"
+    passed = failed = 0
+    now = {}
+
+    async def report(name, work):
+        nonlocal passed, failed
+        try:
+            outcome = await work
+        except Exception as e:
+            failed += 1
+            kind = "" if isinstance(e, Wrong) else f"{type(e).__name__}: "
+            print(f"FAIL  {name}: {kind}{e}", flush=True)
+            return None
+        passed += 1
+        print(f"ok    {name}", flush=True)
+        return outcome
+
+    async def run_and_compare(calls, program):
+        outcome = now[program["name"]] = await calls.run(program)
+        if earlier is not None:
+            was = earlier.get(program["name"])
+            check(outcome == was, f"the result was {was}, and is {outcome}")
+
+    server = StdioServerParameters(command=binary, args=["serve"], env=dict(os.environ))
+    async with Client(server) as client:
+        print(f"# Python SDK, protocol {client.protocol_version}", flush=True)
+        calls = Calls(client)
+        for program in programs:
+            skipped = offline and program.get("needs") == "network"
+            if word in program["name"] and not skipped:
+                await report(program["name"], run_and_compare(calls, program))
+        for extra in (
+            calls.tools_are_described,
+            calls.runtimes_have_versions,
+            calls.wrong_arguments_are_explained,
+            calls.packages_are_installed,
+            calls.cancel_execution_ends_a_run,
+            calls.a_cancelled_call_leaves_the_session_well,
+            calls.runs_at_once_do_not_mix,
+        ):
+            if word in extra.__name__.replace("_", " "):
+                await report(extra.__name__.replace("_", " "), extra())
+
+    if earlier is None and not word:
+        results.write_text(json.dumps(now, indent=1, sort_keys=True))
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(*sys.argv[1:])))
