@@ -4,24 +4,33 @@ package pyodide
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
 )
 
-// startChild starts Deno on a module of ours with exactly these permissions.
-func (e *Engine) startChild(rt *runtime, permissions deno.Permissions, module string, args ...string) (*supervisor.Child, error) {
-	wall := wallFor(rt.deno, permissions)
-	if e.o.WithoutSecondWall {
-		wall = nil
-	}
-	if err := permissions.CheckWall(e.o.WithoutSecondWall, e.o.Log); err != nil {
+// needs are what a child of ours needs itself, beside what a guest may do.
+type needs struct {
+	read    []string // files and directories
+	connect string   // host:port; empty for none
+}
+
+// startChild starts Deno on a module of ours with exactly these permissions and
+// what it needs, the wire included.
+func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, error) {
+	wall, err := granted.SecondWall(e.o.WithoutSecondWall, e.o.Log, append([]string{rt.deno.Path}, own.read...), nil)
+	if err != nil {
 		return nil, err
+	}
+	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath)
+	if own.connect != "" {
+		permissions = permissions.With("allow-net", own.connect)
+		if address, err := netip.ParseAddrPort(own.connect); err == nil && wall != nil {
+			wall.Connect = append(wall.Connect, address.Port())
+		}
 	}
 	dir, err := supervisor.NewRunDir()
 	if err != nil {
@@ -65,42 +74,4 @@ func (e *Engine) variables() map[string]string {
 		}
 	}
 	return variables
-}
-
-// wallFor lets the kernel allow what Deno's permissions do, and the binary.
-func wallFor(binary deno.Binary, permissions deno.Permissions) *launcher.Wall {
-	wall := &launcher.Wall{ReadOnly: []string{binary.Path}}
-	everything, paths := permissions.Allowed("read")
-	wall.ReadOnly = append(wall.ReadOnly, paths...)
-	if everything {
-		wall.ReadOnly = append(wall.ReadOnly, "/")
-	}
-	everything, paths = permissions.Allowed("write")
-	for _, path := range paths {
-		if path != wirePath { // a pipe: nothing that a path rule could hold
-			wall.WriteOnly = append(wall.WriteOnly, path)
-		}
-	}
-	if everything {
-		wall.WriteOnly = append(wall.WriteOnly, "/")
-	}
-	for _, kind := range []string{"run", "ffi"} {
-		everything, names := permissions.Allowed(kind)
-		if everything || len(names) > 0 {
-			wall.Processes = true
-			wall.ReadOnly = append(wall.ReadOnly, "/") // to find and load programs
-		}
-	}
-	everything, hosts := permissions.Allowed("net")
-	wall.AnyNetwork = everything
-	for _, host := range hosts {
-		_, text, err := net.SplitHostPort(host)
-		port, portErr := strconv.ParseUint(text, 10, 16)
-		if err != nil || portErr != nil { // any port of the host
-			wall.AnyNetwork = true
-			continue
-		}
-		wall.Connect = append(wall.Connect, uint16(port))
-	}
-	return wall
 }

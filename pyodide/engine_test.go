@@ -4,6 +4,9 @@ package pyodide
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -89,12 +92,232 @@ func completed(t testing.TB, e *Engine, p supervisor.Program) supervisor.Result 
 	return result
 }
 
-func TestHello(t *testing.T) {
+func TestValues(t *testing.T) {
 	e := newEngine(t)
-	start := time.Now()
-	r := completed(t, e, python("print('hello', end='')\n6 * 7"))
-	t.Log(time.Since(start), r.Duration, r.CPU, r.PeakMemory)
-	if r.Stdout.String() != "hello" || string(r.Value) != "42" {
-		t.Errorf("stdout %q, value %s", r.Stdout, r.Value)
+	for _, test := range []struct{ name, code, want string }{
+		{"last expression", "x = 6\nx * 7", `42`},
+		{"nested", `[1, 2.5, {"a": None, "b": ["é", True]}]`, `[1, 2.5, {"a": null, "b": ["é", true]}]`},
+		{"no value", "x = 1", ``},
+		{"None", "None", ``},
+		{"large integer", "2**60", `"1152921504606846976"`},
+		{"bytes", "b'a'", `"b'a'"`},
+		{"top-level await", "import asyncio\nawait asyncio.sleep(0.01, 'later')", `"later"`},
+		{"coroutine", "async def main(): return 5\nmain()", `5`},
+		{"asyncio.run", "import asyncio\nasync def main():\n  await asyncio.sleep(0.01)\n  return 5\nasyncio.run(main())", `5`},
+		{"gather", "import asyncio\nasyncio.run(asyncio.wait_for(asyncio.sleep(0, 3), 1))", `3`},
+		{"promise", "from js import Promise\nawait Promise.resolve(9)", `9`},
+		{"dataclass of main", "import dataclasses, pickle\n@dataclasses.dataclass\nclass P:\n  x: int\npickle.loads(pickle.dumps(P(4)))", `"P(x=4)"`},
+		{"source of main", "import inspect\ndef f(): return 1\ninspect.getsource(f)", `"def f(): return 1\n"`},
+		{"module", "__name__, __file__", `"('__main__', '/home/pyodide/main.py')"`},
+		{"working directory", "open('x.txt', 'w').write('hi')\nopen('x.txt').read()", `"hi"`},
+		{"memory error", "try:\n  x = [bytearray(10**8) for _ in range(100)]\nexcept MemoryError: x = 'caught'\nx", `"caught"`},
+		{"environment", "import os\n'HOME' in os.environ and 'PYTHONINSPECT' not in os.environ", `true`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if r := completed(t, e, python(test.code)); string(r.Value) != test.want {
+				t.Errorf("value %s, want %s", r.Value, test.want)
+			}
+		})
+	}
+}
+
+func TestStreams(t *testing.T) {
+	e := newEngine(t)
+	p := python("import sys\nprint('a', end='')\nname = input('? ')\nprint(name, len(sys.stdin.read()), sys.argv, file=sys.stderr)\nsys.stdout.buffer.write(b'\\xff')\nprint('end', end='')")
+	p.Args = []string{"-x", "ü"}
+	p.Stdin = strings.NewReader("alice\n" + strings.Repeat("x", 300_000))
+	r := completed(t, e, p)
+	if got := r.Stdout.String(); got != "a? \xffend" {
+		t.Errorf("stdout %q", got)
+	}
+	if got, want := r.Stderr.String(), "alice 300000 ['main.py', '-x', 'ü']\n"; got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	if r := completed(t, e, python("import sys\nsys.stdin.read()")); string(r.Value) != `""` {
+		t.Errorf("without an input, stdin holds %s", r.Value)
+	}
+	if r := run1(t, e, python("input()")); r.Error == nil || r.Error.Name != "EOFError" {
+		t.Errorf("input() at the end: %+v", r.Error)
+	}
+}
+
+// TestOutputStreams shows that what is printed arrives while the program runs,
+// also without a line break.
+func TestOutputStreams(t *testing.T) {
+	e := newEngine(t)
+	p := python("import sys\nprint('first', end='')\nsys.stdin.read(1)\nprint('second')")
+	in, answer := io.Pipe()
+	p.Stdin = in
+	_, err := e.Run(t.Context(), p, func(event supervisor.Event) {
+		if event.Kind == supervisor.Stdout && strings.HasPrefix(string(event.Data), "first") {
+			_ = answer.Close() // only now may it go on
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEndings(t *testing.T) {
+	e := newEngine(t)
+	for _, test := range []struct {
+		name, code string
+		status     supervisor.Status
+		exit       int
+		error      string // name
+		message    string // a part of it
+		line       string // a part of the traceback
+		stderr     string // a part of it
+	}{
+		{"exit", "import sys\nsys.exit(3)", supervisor.Failed, 3, "", "", "", ""},
+		{"exit without code", "raise SystemExit", supervisor.Completed, 0, "", "", "", ""},
+		{"exit with text", "import sys\nsys.exit('bye')", supervisor.Failed, 1, "", "", "", "bye\n"},
+		{"exit in a coroutine", "import asyncio, sys\nasync def f(): sys.exit(7)\nasyncio.run(f())", supervisor.Failed, 7, "", "", "", ""},
+		{"exit in a task", "import asyncio, sys\nasync def f(): sys.exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(60)", supervisor.Failed, 8, "", "", "", ""},
+		{"os._exit", "import os\nprint('x', end='')\nos._exit(4)", supervisor.Failed, 4, "", "", "", ""},
+		{"exception", "def f(n):\n  return 1 / n\nf(0)", supervisor.Failed, 1, "ZeroDivisionError", "division by zero", `line 2, in f`, ""},
+		{"exception in a coroutine", "import asyncio\nasync def f():\n  raise KeyError('k')\nasyncio.run(f())", supervisor.Failed, 1, "KeyError", "'k'", `line 3, in f`, ""},
+		{"qualified", "import json\njson.loads('{')", supervisor.Failed, 1, "json.decoder.JSONDecodeError", "line 1", `line 2, in <module>`, ""},
+		{"chained", "try: 1/0\nexcept Exception as e: raise ValueError('b') from e", supervisor.Failed, 1, "ValueError", "b", "direct cause", ""},
+		{"group", "raise ExceptionGroup('many', [ValueError('a')])", supervisor.Failed, 1, "ExceptionGroup", "many", "ValueError: a", ""},
+		{"syntax", "x = 1\ndef f(:\n  pass", supervisor.Failed, 1, "SyntaxError", "line 2", `def f(:`, ""},
+		{"indentation", "if True:\nx = 1", supervisor.Failed, 1, "IndentationError", "line 2", `line 2`, ""},
+		{"recursion", "def f(): return f()\nf()", supervisor.Failed, 1, "RecursionError", "depth", "Previous line repeated", ""},
+		{"memory", "x = [bytearray(10**8) for _ in range(100)]", supervisor.Failed, 1, "MemoryError", "", "line 1", ""},
+		{"interrupt", "raise KeyboardInterrupt", supervisor.Failed, 130, "KeyboardInterrupt", "", "", ""},
+		{"abort", "import os\nos.abort()", supervisor.Crashed, 134, "FatalError", "", "", ""},
+		{"read", "import js\njs.Deno.readTextFileSync('/etc/passwd')", supervisor.Failed, 1, "pyodide.ffi.JsException", "--allow-read in PYODIDE_PERMISSION_ARGS", "line 2", ""},
+		{"standard library", "import tkinter", supervisor.Failed, 1, "ModuleNotFoundError", "standard library", "line 1", ""},
+		{"task left behind", "import asyncio\nasync def tick(): await asyncio.sleep(60)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)", supervisor.Completed, 0, "", "", "", "ended before these tasks did: tick"},
+		{"warning", "import warnings\nwarnings.warn('careful')", supervisor.Completed, 0, "", "", "", "main.py:2: UserWarning: careful"},
+		{"atexit", "import atexit, sys\natexit.register(lambda: print('late', file=sys.stderr))", supervisor.Completed, 0, "", "", "", "late\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := run1(t, e, python(test.code))
+			if r.Status != test.status || r.ExitCode != test.exit {
+				t.Errorf("%s with exit code %d, want %s with %d", r.Status, r.ExitCode, test.status, test.exit)
+			}
+			if !strings.Contains(r.Stderr.String(), test.stderr) {
+				t.Errorf("stderr %q lacks %q", r.Stderr, test.stderr)
+			}
+			if test.error == "" {
+				if r.Error != nil {
+					t.Errorf("error %+v", r.Error)
+				}
+				return
+			}
+			if r.Error == nil || r.Error.Name != test.error || !strings.Contains(r.Error.Message, test.message) || !strings.Contains(r.Error.Traceback, test.line) {
+				t.Fatalf("error %+v, want %s: …%s… at …%s…", r.Error, test.error, test.message, test.line)
+			}
+			for _, ours := range []string{"rillbox", "webloop", "_pyodide"} {
+				if strings.Contains(r.Error.Traceback, ours) {
+					t.Errorf("the traceback has a frame of %s:\n%s", ours, r.Error.Traceback)
+				}
+			}
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	e := newEngine(t)
+	for name, code := range map[string]string{"loop": "print('on')\nwhile True: pass", "sleep": "print('on')\nimport time\ntime.sleep(100)"} {
+		t.Run(name, func(t *testing.T) {
+			p := python(code)
+			p.Timeout = 700 * time.Millisecond
+			r := run1(t, e, p)
+			if r.Status != supervisor.TimedOut || r.Stdout.String() != "on\n" || r.Duration < p.Timeout || r.Duration > p.Timeout+2*time.Second {
+				t.Errorf("%s after %v with %q", r.Status, r.Duration, r.Stdout)
+			}
+		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	e := newEngine(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := e.Run(ctx, python("print('on')\nwhile True: pass"), func(event supervisor.Event) {
+		if event.Kind == supervisor.Stdout {
+			cancel()
+		}
+	})
+	if err != nil || r.Status != supervisor.Cancelled {
+		t.Errorf("%s, %v", r.Status, err)
+	}
+	if r, err := e.Run(ctx, python("1"), func(supervisor.Event) {}); err != nil || r.Status != supervisor.Cancelled {
+		t.Errorf("cancelled before the start: %s, %v", r.Status, err)
+	}
+}
+
+// TestEachRunIsFresh: nothing of a run is left for another, and chance differs.
+func TestEachRunIsFresh(t *testing.T) {
+	e := newEngine(t)
+	code := "import builtins, os, random\nseen = hasattr(builtins, 'mark') or os.path.exists('f')\nbuiltins.mark = open('f', 'w')\n[seen, random.random()]"
+	first, second := completed(t, e, python(code)), completed(t, e, python(code))
+	if !strings.HasPrefix(string(first.Value), "[false, ") || !strings.HasPrefix(string(second.Value), "[false, ") {
+		t.Errorf("%s, then %s", first.Value, second.Value)
+	}
+	if string(first.Value) == string(second.Value) {
+		t.Errorf("the same random number twice: %s", first.Value)
+	}
+}
+
+// TestForgedFrames: what a guest writes to fd 3 can't change the verdict, also
+// where it may open it.
+func TestForgedFrames(t *testing.T) {
+	e := newEngine(t, permit(t, "--allow-write"))
+	for name, frame := range map[string]string{
+		"second start": `{"type":"started"}`,
+		"installed":    `{"type":"installed","files":[],"missing":{}}`,
+		"unknown":      `{"type":"owned"}`,
+		"malformed":    `{`,
+		"long":         strings.Repeat("x", 2<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := python("import sys\nfrom pyodide.code import run_js\nw = run_js(\"Deno.openSync('/dev/fd/3', {write: true})\")\nw.writeSync(run_js('(s) => new TextEncoder().encode(s)')(sys.stdin.read()))")
+			p.Stdin = strings.NewReader(frame + "\n")
+			if r := run1(t, e, p); r.Status != supervisor.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
+				t.Errorf("%s, exit code %d, %+v", r.Status, r.ExitCode, r.Error)
+			}
+		})
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "hello from "+r.URL.Path)
+	}))
+	defer served.Close()
+	host := strings.TrimPrefix(served.URL, "http://")
+	fetch := python("from pyodide.http import pyfetch\nawait (await pyfetch('" + served.URL + "/a')).string()")
+
+	without := newEngine(t)
+	if r := run1(t, without, fetch); r.Error == nil || !strings.Contains(r.Error.Message, "--allow-net in PYODIDE_PERMISSION_ARGS") {
+		t.Errorf("without the permission: %s, %+v", r.Status, r.Error)
+	}
+	granted := newEngine(t, permit(t, "--allow-net="+host))
+	if r := completed(t, granted, fetch); string(r.Value) != `"hello from /a"` {
+		t.Errorf("with it: %s", r.Value)
+	}
+	requests := python("import requests\nrequests.get('" + served.URL + "/b').text")
+	if r := completed(t, granted, requests); string(r.Value) != `"hello from /b"` {
+		t.Errorf("requests: %s", r.Value)
+	}
+	fetch.Permissions = []string{}
+	if r := run1(t, granted, fetch); r.Status != supervisor.Failed {
+		t.Errorf("narrowed to nothing: %s", r.Status)
+	}
+	fetch.Permissions = []string{"--allow-read"}
+	if _, err := granted.Run(t.Context(), fetch, func(supervisor.Event) {}); err == nil || !strings.Contains(err.Error(), "--allow-read") {
+		t.Errorf("widened: %v", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("RILLBOX_TEST_SECRET", "s3cret")
+	t.Setenv("RILLBOX_TEST_NAMED", "given")
+	e := newEngine(t, permit(t, "--allow-env"), func(o *Options) { o.Env = []string{"RILLBOX_TEST_NAMED", "RILLBOX_TEST_UNSET"} })
+	r := completed(t, e, python("import os, js\n[os.environ.get('RILLBOX_TEST_NAMED'), os.environ.get('RILLBOX_TEST_SECRET'), str(js.Deno.env.get('RILLBOX_TEST_SECRET'))]"))
+	if string(r.Value) != `["given", null, "None"]` {
+		t.Errorf("value %s", r.Value)
 	}
 }

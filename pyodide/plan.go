@@ -41,6 +41,13 @@ type wish struct {
 	Imports      []string `json:"imports"`
 }
 
+// names are what is wished for, each once.
+func (w wish) names() []string {
+	names := slices.Concat(w.Requirements, w.Imports)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // installed is what a worker says that it installed.
 type installed struct {
 	Files []struct {

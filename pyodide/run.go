@@ -117,7 +117,7 @@ func (r *run) resolve(frame deno.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(slices.Concat(r.wish.Requirements, r.wish.Imports), ", ")})
+	r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(r.wish.names(), ", ")})
 	plan := r.e.findPlan(r.rt, *r.wish)
 	if plan != nil {
 		if err := r.grant.Allow(plan.files()); err != nil {

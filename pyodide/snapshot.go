@@ -62,10 +62,9 @@ func snapshotKey(rt *runtime) (string, error) {
 }
 
 func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) error {
-	read := []string{rt.pyodide.Dir, rt.pyodide.Micropip, rt.worker}
-	var none deno.Permissions
-	child, err := e.startChild(rt, none.With("allow-read", read...).With("allow-write", wirePath),
-		filepath.Join(rt.worker, "snapshot.js"), rt.pyodide.Dir, rt.pyodide.Micropip, filepath.Join(rt.worker, "rillbox"))
+	own := needs{read: []string{rt.pyodide.Dir, rt.pyodide.Micropip, rt.worker}}
+	child, err := e.startChild(rt, deno.Permissions{}, own, filepath.Join(rt.worker, "snapshot.js"),
+		rt.pyodide.Dir, rt.pyodide.Micropip, filepath.Join(rt.worker, "rillbox"))
 	if err != nil {
 		return err
 	}

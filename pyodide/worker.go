@@ -35,11 +35,8 @@ type worker struct {
 
 // startWorker starts a worker; it is ready when its first frame says so.
 func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions) (*worker, error) {
-	permissions = permissions.
-		With("allow-read", rt.pyodide.Dir, rt.snapshot, rt.worker).
-		With("allow-write", wirePath).
-		With("allow-net", rt.gateway.Addr())
-	child, err := e.startChild(rt, permissions, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot)
+	own := needs{read: []string{rt.pyodide.Dir, rt.snapshot, rt.worker}, connect: rt.gateway.Addr()}
+	child, err := e.startChild(rt, permissions, own, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ const pyodide = await loadSnapshot(
 connectStreams(pyodide);
 pyodide._api.fatal_error = endFatally;
 const boot = pyodide.pyimport("rillbox.boot");
+pyodide.loadPackage = boot.load;
 frames.send({ type: "ready", protocol: PROTOCOL });
 
 const request = JSON.stringify(readRequest());

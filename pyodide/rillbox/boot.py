@@ -1,6 +1,7 @@
 """What the snapshot holds: imported once, when the snapshot is made."""
 
 import importlib
+import os
 import pkgutil
 from typing import Any
 
@@ -33,6 +34,10 @@ for module in pkgutil.walk_packages(micropip.__path__, "micropip."):
     except ImportError:  # what is for other platforms
         continue
 
+# What this process was started with is not the program's.
+for variable in ("_", "PWD", "PYTHONINSPECT", "PYTHONDONTWRITEBYTECODE"):
+    os.environ.pop(variable, None)
+
 RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()
 
@@ -40,3 +45,8 @@ INSTALLER = installer.patch()
 def start(line: str, host: Any) -> int:
     """Run the request in line; see runner.start."""
     return runner.start(line, host, RUNS, INSTALLER)
+
+
+async def load(names: Any) -> None:
+    """pyodide.loadPackage through the package gateway; see installer.load."""
+    await INSTALLER.load(names)

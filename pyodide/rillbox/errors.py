@@ -1,5 +1,6 @@
 """An exception as a person should see it: the program's frames, without ours."""
 
+import re
 import traceback
 from types import TracebackType
 from typing import Any
@@ -13,7 +14,11 @@ MACHINERY = (
     "/pyodide/webloop.py",
     "/pyodide/ffi/",
     "/pyodide/code.py",
+    "ext:",  # Deno's own JavaScript
 )
+
+# What Deno says when a permission is missing.
+NOT_CAPABLE = re.compile(r"Requires .* access to .*, run again with the (--[a-z-]+) flag")
 
 
 def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]:
@@ -26,6 +31,8 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
     except Exception as failure:  # an exception class that can't be printed
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
     message = message_of(error)
+    if missing := NOT_CAPABLE.search(message):
+        hint = f"The operator can allow it with {missing[1]} in PYODIDE_PERMISSION_ARGS."
     if hint:
         message = f"{message}\n{hint}" if message else hint
         text += hint + "\n"
@@ -61,7 +68,8 @@ def clean(error: BaseException) -> None:
         if id(current) in seen:
             continue
         seen.add(id(current))
-        current.__traceback__ = _without_machinery(current.__traceback__)
+        # Not an assignment: an attribute of a JsException is its JavaScript error's.
+        BaseException.with_traceback(current, _without_machinery(current.__traceback__))
         linked: list[Any] = [current.__cause__, current.__context__]
         if isinstance(current, BaseExceptionGroup):
             linked.extend(current.exceptions)

@@ -81,6 +81,13 @@ def patch(block: Callable[[Awaitable[Any]], Any]) -> Runs:
     kind._keyboard_interrupt_handler = property(
         lambda _loop: lambda: runs.interrupt(KeyboardInterrupt()), lambda _loop, _value: None
     )
+    handle_exception = kind.call_exception_handler
+
+    def call_exception_handler(loop: Any, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), (SystemExit, KeyboardInterrupt)):
+            handle_exception(loop, context)
+
+    kind.call_exception_handler = call_exception_handler
     asyncio.run = runs.run
     asyncio.Runner.run = lambda _runner, main, *, context=None: runs.run(main)  # type: ignore
     return runs

@@ -90,13 +90,33 @@ class Installer:
         except (ValueError, OSError, TypeError) as error:
             return {"": f"{', '.join(requirements)}: {error}"}
         if change.failed:
-            reasons = getattr(change, "reasons", {})
-            return {r.name: reasons.get(r.name, f"{r} can't be installed") for r in change.failed}
+            return self._reasons(change, requirements)
         for wheel in change.wheels:
             await wheel.install(Path(SITE), compatibility_layer)
         await self.load([package.name for package in change.pyodide_packages])
         importlib.invalidate_caches()
         return {}
+
+    def _reasons(self, change: Any, requirements: list[str]) -> dict[str, str]:
+        """Why a transaction failed, by the names of the requirements that can't be had."""
+        known = getattr(change, "reasons", {})
+        asked = {canonicalize_name(_project(requirement)) for requirement in requirements}
+        reasons = {}
+        for failed in change.failed:
+            reason = known.get(failed.name, f"{failed} can't be installed.")
+            if failed.name not in asked:
+                reason = f"{', '.join(requirements)} can't be installed: {reason}"
+                others = asked & self._unreachable.keys() if "CDN" not in reason else set()
+                for name in sorted(others):
+                    reason += f" {self._on_cdn(name)}."
+            reasons[failed.name] = reason
+        return reasons
+
+    def _on_cdn(self, name: str) -> str:
+        return (
+            f"{name} {self.lock[name]['version']} is on Pyodide's CDN, and fetching it from there "
+            f"failed: {self._unreachable[name]}"
+        )
 
     async def load(self, requested: Any) -> None:
         """Install packages of the distribution by name: pyodide.loadPackage."""
@@ -244,22 +264,27 @@ class Installer:
         )
         text = await page.string()
         entry = self.lock.get(name)
+        if page.status == 404:
+            text = f"there is no package {name!r} on the package index: check its name."
+        elif page.ok:
+            text = unusable(requirement, json.loads(text)["files"], str(error))
+        else:
+            text = f"{requirement}: {text.strip()}."
         if name in self._unreachable:
-            elsewhere = (
-                f"the package index has no wheel of {requirement} that runs in WebAssembly"
-                if page.ok
-                else text.strip()
-            )
-            return (
-                f"{name} {entry['version']} is on Pyodide's CDN, and fetching it from there "
-                f"failed: {self._unreachable[name]}. Elsewhere: {elsewhere}."
-            )
-        if not page.ok:
-            return f"{requirement}: {text.strip()}"
-        reason = unusable(requirement, json.loads(text)["files"], str(error))
+            if page.ok:
+                text = f"the package index has no wheel of {requirement} that runs in WebAssembly."
+            return f"{self._on_cdn(name)}. Elsewhere: {text}"
         if entry is not None:
-            return f"{reason} Pyodide has {name} {entry['version']}."
-        return reason
+            return f"{text} Pyodide has {name} {entry['version']}."
+        return text
+
+
+def _project(requirement: str) -> str:
+    """The project that a requirement names, as far as it can be told."""
+    try:
+        return Requirement(requirement).name
+    except InvalidRequirement:
+        return requirement.rpartition("/")[2].partition("-")[0]
 
 
 def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:
@@ -284,9 +309,10 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:
             continue
     matching = [v for v in wheels if requirement.specifier.contains(v, prereleases=True)]
     if usable and not any(requirement.specifier.contains(v, prereleases=True) for v in usable):
+        what = "has only native code for it" if matching else "has no such version"
         newest = max(usable)
-        what = "only native code" if matching else "no such version"
-        return f"{requirement}: the package index has {what}; version {newest} runs here."
+        advice = f"; version {newest} runs here" if any(newest.release) else ""
+        return f"{requirement}: the package index {what}{advice}."
     if usable:
         return f"{requirement}: {error}"
     if wheels:

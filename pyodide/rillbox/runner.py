@@ -15,7 +15,6 @@ import os
 import random
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, ModuleType
@@ -185,7 +184,7 @@ def run(
             ending.value = values.encode(value, program.limit)
     except BaseException as error:
         ending = ending_of(error, program.limit, missing)
-    _finish(runs, before)
+    _finish(runs, before, warn=ending.code == 0)
     return ending
 
 
@@ -201,7 +200,11 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
         return _exit(error.code)
     hint = ""
     if isinstance(error, ImportError) and error.name:
-        hint = missing.get(error.name) or missing.get(error.name.partition(".")[0], "")
+        top = error.name.partition(".")[0]
+        related = [m for m in missing if m in (error.name, top) or m.startswith(f"{error.name}.")]
+        hint = "\n".join(missing[module] for module in related)
+        if not hint and top in sys.stdlib_module_names:
+            hint = f"{top} is in Python's standard library, but not in WebAssembly's."
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
     return Ending(code, error=errors.describe(error, limit, hint))
 
@@ -215,12 +218,14 @@ def _exit(code: Any) -> Ending:
     return Ending(1)
 
 
-def _finish(runs: Runs, before: set[asyncio.Task[Any]]) -> None:
+def _finish(runs: Runs, before: set[asyncio.Task[Any]], warn: bool) -> None:
     """Do what CPython does at the end: leftover tasks, atexit, flush."""
     left = asyncio.all_tasks(asyncio.get_event_loop()) - before
     if left:
         names = ", ".join(sorted(task.get_coro().__qualname__ for task in left))  # type: ignore
-        _quietly(lambda: warnings.warn(f"the program ended before these tasks: {names}"))
+        if warn:
+            text = f"Warning: the program ended before these tasks did: {names}"
+            _quietly(lambda: print(text, file=sys.stderr))
         _quietly(lambda: runs.cancel(left))
     _quietly(atexit._run_exitfuncs)
 
