@@ -47,7 +47,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		Log:           log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("JavaScript and TypeScript: %w", err)
+		return nil, fmt.Errorf("cannot make the engine for JavaScript and TypeScript: %w", err)
 	}
 	python, err := pyodide.New(pyodide.Options{
 		Cache:       store,
@@ -67,7 +67,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 	})
 	if err != nil {
 		scripts.Close()
-		return nil, fmt.Errorf("Python: %w", err)
+		return nil, fmt.Errorf("cannot make the engine for Python: %w", err)
 	}
 	return []supervisor.Toolchain{scripts, python}, nil
 }

@@ -33,6 +33,7 @@ func TestASetUpKilledAtRandomInstantsIsTakenUpAgain(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
+	rillbox(t, npm.environment(t.TempDir()), "setup", "--quiet") // fills the registry's memory
 	env := npm.environment(t.TempDir())
 	start := time.Now()
 	rillbox(t, env, "setup", "--quiet")
