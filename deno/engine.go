@@ -29,7 +29,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"rillbox/cache"
@@ -62,8 +61,8 @@ type Engine struct {
 	options Options
 	planner planner
 
-	mu     sync.Mutex // held while Deno is located
-	binary *Binary
+	locating chan struct{} // holds one token: whoever has it may locate Deno
+	binary   *Binary
 }
 
 // New makes an engine; nothing is fetched or started before it is needed.
@@ -82,7 +81,7 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
 	}
-	return &Engine{options: o}, nil
+	return &Engine{options: o, locating: make(chan struct{}, 1)}, nil
 }
 
 // Describe says what the engine is.
@@ -136,8 +135,12 @@ func (e *Engine) locateOptions(emit func(supervisor.Event)) LocateOptions {
 
 // locate finds Deno, once.
 func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binary, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	select {
+	case e.locating <- struct{}{}:
+		defer func() { <-e.locating }()
+	case <-ctx.Done():
+		return Binary{}, ctx.Err()
+	}
 	if e.binary == nil {
 		binary, err := Locate(ctx, e.locateOptions(emit))
 		if err != nil {

@@ -4,8 +4,16 @@ package deno_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
@@ -54,16 +62,375 @@ func run(t testing.TB, e *deno.Engine, p supervisor.Program) supervisor.Result {
 	return r
 }
 
-func TestHello(t *testing.T) {
+func TestStreamsArgumentsAndStdin(t *testing.T) {
 	e := newEngine(t, "")
-	r := run(t, e, supervisor.Program{
-		Code: `console.log("out", Deno.args); console.error("err");
-import process from "node:process";
-console.log(process.argv.slice(1), Deno.mainModule.split("/").pop(), import.meta.main, import.meta.url === Deno.mainModule);
+	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript} {
+		r := run(t, e, supervisor.Program{
+			Language: language,
+			Code: `import process from "node:process";
+console.log("out", Deno.args);
+console.error("err");
+console.log(process.argv.slice(2).join(), process.argv[1].split("/").pop(), process.argv.length);
+console.log(Deno.mainModule === import.meta.url, import.meta.main);
 console.log(await new Response(Deno.stdin.readable).text());
 export default { answer: 42 };`,
-		Args:  []string{"a", "--b", "--allow-read", "--"},
-		Stdin: strings.NewReader("the rest\nof it"),
+			Args:  []string{"a", "--b", "--allow-read", "--", "é\n"},
+			Stdin: strings.NewReader("the rest\nof it"),
+		})
+		name := map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[language]
+		want := "out [ \"a\", \"--b\", \"--allow-read\", \"--\", \"é\\n\" ]\na,--b,--allow-read,--,é\n " + name + " 7\ntrue true\nthe rest\nof it\n"
+		if r.Status != supervisor.Completed || r.Stdout.String() != want || r.Stderr.String() != "err\n" || string(r.Value) != `{"answer":42}` {
+			t.Errorf("%s: %s %q %q %s %+v\nwant %q", language, r.Status, r.Stdout, r.Stderr, r.Value, r.Error, want)
+		}
+		if r.Duration <= 0 || r.CPU <= 0 || r.PeakMemory < 1<<20 {
+			t.Errorf("%s: not measured: %v %v %d", language, r.Duration, r.CPU, r.PeakMemory)
+		}
+	}
+}
+
+func TestNodeStdin(t *testing.T) {
+	input := strings.Repeat("0123456789abcde\n", 10_000)
+	r := run(t, newEngine(t, ""), supervisor.Program{
+		Code: `import process from "node:process";
+let text = "";
+for await (const chunk of process.stdin) text += chunk;
+process.stdout.write(String(text.length) + text.slice(0, 5) + text.slice(-5));`,
+		Stdin: strings.NewReader(input),
 	})
-	t.Logf("%+v\n%s\n%s\n%s %+v", r, r.Stdout, r.Stderr, r.Value, r.Error)
+	if r.Stdout.String() != "16000001234bcde\n" {
+		t.Errorf("have %q %+v", r.Stdout, r.Error)
+	}
+	r = run(t, newEngine(t, ""), supervisor.Program{Code: `console.log(await new Response(Deno.stdin.readable).text() === "")`})
+	if r.Stdout.String() != "true\n" {
+		t.Errorf("no stdin: have %q %+v", r.Stdout, r.Error)
+	}
+}
+
+func TestValues(t *testing.T) {
+	e := newEngine(t, "")
+	for code, want := range map[string]string{
+		`1`:                                                   ``,
+		`export default 1`:                                    `1`,
+		`export default null`:                                 `null`,
+		`export default undefined`:                            ``,
+		`export default "é\ud800"`:                            `"é\ud800"`,
+		`export default { a: [1, { b: null }] }`:              `{"a":[1,{"b":null}]}`,
+		`export default Promise.resolve(true)`:                `true`,
+		`export default await Promise.resolve(2)`:             `2`,
+		`export default 10n`:                                  `"10n"`,
+		`export default NaN`:                                  `"NaN"`,
+		`export default -0`:                                   `"-0"`,
+		`export default new Map([[1, 2]])`:                    `"Map(1) { 1 => 2 }"`,
+		`export default { a: undefined }`:                     `"{ a: undefined }"`,
+		`export default [1, , 2]`:                             `"[ 1, <1 empty item>, 2 ]"`,
+		`export default function f() {}`:                      `"[Function: f]"`,
+		`export default class A {}`:                           `"[class A]"`,
+		`export default Symbol("s")`:                          `"Symbol(s)"`,
+		`const a: any = {}; a.a = a; export default a`:        `"<ref *1> { a: [Circular *1] }"`,
+		`export default { toJSON() { return 1 } }`:            `"{ toJSON: [Function: toJSON] }"`,
+		`export default { get x() { throw new Error("x") } }`: `"{ x: [Getter] }"`,
+	} {
+		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Completed || string(r.Value) != want {
+			t.Errorf("%s: have %s %s, want %s (%+v)", code, r.Status, r.Value, want, r.Error)
+		}
+	}
+	limit := int(supervisor.DefaultLimits().Result)
+	for _, code := range []string{`export default "x".repeat(5e6)`, `export default Array(1e6).fill("é")`, `export default "\u0001".repeat(5e6)`} {
+		r := run(t, e, supervisor.Program{Code: code})
+		if r.Status != supervisor.Completed || len(r.Value) == 0 || len(r.Value) > limit {
+			t.Errorf("%s: have %s and a value of %d bytes, want at most %d (%+v)", code, r.Status, len(r.Value), limit, r.Error)
+		}
+	}
+}
+
+func TestCommonJS(t *testing.T) {
+	e := newEngine(t, "")
+	for _, test := range []struct{ name, code, want string }{
+		{"", `const { join } = require("path"); module.exports = join("a", "b")`, `"a/b"`},
+		{"", `exports.a = require("node:os").EOL`, `{"a":"\n"}`},
+		{"", `const fs = require("fs"); console.log(typeof fs.readFileSync)`, ``},
+		{"x.cjs", `module.exports = [require.main === module, __filename.endsWith("x.cjs"), this === exports]`, `[true,true,true]`},
+		{"", `module.exports = Promise.resolve(3)`, `3`},
+		{"", `const os = require("os"); await 1; console.log(typeof os)`, ``},
+		{"", `import { createRequire } from "node:module"; const require = createRequire(import.meta.url); export default typeof require("fs").readFileSync`, `"function"`},
+		{"", `let code; try { require("no" + name) } catch (e) { code = e.code } function name() {} module.exports = code`, `"MODULE_NOT_FOUND"`},
+	} {
+		r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Name: test.name, Code: test.code})
+		if r.Status != supervisor.Completed || string(r.Value) != test.want {
+			t.Errorf("%s: have %s %s, want %s (%+v)", test.code, r.Status, r.Value, test.want, r.Error)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	e := newEngine(t, "")
+	js, ts := supervisor.JavaScript, supervisor.TypeScript
+	for _, test := range []struct {
+		name      string
+		language  supervisor.Language
+		code      string
+		error     string // "name: message", or part of it
+		traceback string // the frames, or part of them
+	}{
+		{"thrown", ts, "const a: number = 1;\nfunction f() {\n  throw new RangeError('boom');\n}\nf();", "RangeError: boom", "RangeError: boom\n    at f (main.ts:3:9)\n    at main.ts:5:1"},
+		{"caused", ts, "throw new Error('out', { cause: new TypeError('in') })", "Error: out", "Caused by: TypeError: in\n    at main.ts:1:33"},
+		{"aggregated", js, "throw new AggregateError([new Error('a'), 'b'], 'many')", "AggregateError: many", "    [1] Error: a\n        at main.js:1:27\n    [2] Uncaught: b"},
+		{"no error", js, "throw { a: 1 }", "Uncaught: { a: 1 }", "Uncaught: { a: 1 }"},
+		{"in a prelude's line", ts, "import.meta.main; null.x", "TypeError: Cannot read properties of null", "at main.ts:1:24"},
+		{"CommonJS", js, "const a = require('os');\nfunction f() { a.nope() }\nf()", "TypeError: a.nope is not a function", "    at f (main.js:2:18)\n    at Object.<anonymous> (main.js:3:1)"},
+		{"later", js, "setTimeout(() => { throw new Error('late') })", "Error: late", "main.js:1:26"},
+		{"rejected", js, "Promise.reject(new Error('late'))", "Error: late", "at main.js:1:16"},
+		{"never", js, "1;\nawait new Promise(() => {})", "Error: Top-level await promise never resolved", "main.js:2:1"},
+		{"never settled", js, "export default new Promise(() => {})", "Error: The promise that the program exports by default never settled", ""},
+		{"syntax", ts, "1;\nconst x: = 3;", "SyntaxError: Unexpected token `=`", "at main.ts:2:10"},
+		{"syntax in a prelude's line", ts, "import.meta.main; const x: = 3;", "1 | import.meta.main; const x: = 3;\n  |                            ~\n    at main.ts:1:28", ""},
+		{"V8's syntax", js, "let a = 1;\nlet a = 2;", "SyntaxError: Identifier 'a' has already been declared at main.js:2:5", ""},
+		{"CommonJS syntax", js, "require('os');\nlet a; let a;", "SyntaxError: Identifier 'a' has already been declared at main.js:2:12", ""},
+		{"TypeScript as JavaScript", js, "const x: number = 3;", "run it with language typescript", ""},
+		{"not TypeScript either", js, "const = 3;", "SyntaxError: ", ""},
+		{"no such export", js, "import { nope } from 'node:fs'", "SyntaxError: The requested module 'node:fs' does not provide an export named 'nope'", ""},
+		{"computed package", js, "await import('left-' + Deno.version.deno.slice(0, 1))", `TypeError: Cannot find package "left-2": an import whose specifier is computed is not fetched by itself; name it in packages`, ""},
+		{"read", js, "Deno.readTextFileSync('/etc/passwd')", `NotCapable: Requires read access to "/etc/passwd", run again with the --allow-read flag`, "at main.js:1:6"},
+		{"write", js, "Deno.writeTextFileSync('x', '')", `Requires write access to "x", run again with the --allow-write flag`, ""},
+		{"net", js, "await fetch('https://example.com')", `Requires net access to "example.com:443", run again with the --allow-net flag`, ""},
+		{"env", js, "Deno.env.get('HOME')", `Requires env access to "HOME", run again with the --allow-env flag`, ""},
+		{"run", js, "new Deno.Command('ls').outputSync()", `Requires run access to "ls", run again with the --allow-run flag`, ""},
+		{"sys", js, "Deno.hostname()", `run again with the --allow-sys flag`, ""},
+		{"ffi", js, "Deno.dlopen('/x.so', {})", `run again with the --allow-ffi flag`, ""},
+		{"static import of a file", js, "import s from 'file:///etc/passwd' with { type: 'text' }; console.log(s)", `Requires read access to "/etc/passwd", run again with the --allow-read flag`, ""},
+		{"dynamic import of a file", js, "const s = await import('/etc/passwd', { with: { type: 'text' } }); console.log(s)", `Requires read access to "/etc/passwd"`, ""},
+		{"import of a file from a data: module", js, `await import("data:text/javascript," + encodeURIComponent('import s from "file:///etc/passwd" with { type: "text" }; console.log(s)'))`, `Requires read access to "/etc/passwd"`, ""},
+	} {
+		r := run(t, e, supervisor.Program{Language: test.language, Code: test.code})
+		if r.Status != supervisor.Failed || r.ExitCode != 1 || r.Error == nil {
+			t.Errorf("%s: have %s, exit code %d, %+v", test.name, r.Status, r.ExitCode, r.Error)
+			continue
+		}
+		if have := r.Error.Name + ": " + r.Error.Message; !strings.Contains(have, test.error) {
+			t.Errorf("%s: have %q, want %q", test.name, have, test.error)
+		}
+		if !strings.Contains(r.Error.Traceback, test.traceback) {
+			t.Errorf("%s: have traceback %q, want %q", test.name, r.Error.Traceback, test.traceback)
+		}
+		shown := r.Error.Traceback + r.Error.Message + r.Stderr.String()
+		for _, ours := range []string{"bootstrap", ".rillbox", "$rillbox", "ext:", "node:module", "createRequire"} {
+			if strings.Contains(shown, ours) {
+				t.Errorf("%s: %q of ours is shown: %q", test.name, ours, shown)
+			}
+		}
+		if len(r.Stdout.Head)+len(r.Stderr.Head) > 0 {
+			t.Errorf("%s: wrote %q and %q", test.name, r.Stdout, r.Stderr)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	e := newEngine(t, "")
+	for code, want := range map[string]int{
+		"Deno.exit(5)":      5,
+		"Deno.exit()":       0,
+		"Deno.exitCode = 3": 3,
+		"import p from 'node:process'; p.exit(4)":                                                          4,
+		"import p from 'node:process'; p.exitCode = 6; export default 1":                                   6,
+		"import p from 'node:process'; p.on('exit', () => console.log('bye')); throw 1":                    1,
+		"addEventListener('error', (e) => e.preventDefault()); setTimeout(() => { throw 1 })":              0,
+		"addEventListener('unhandledrejection', (e) => e.preventDefault()); Promise.reject(1)":             0,
+		"import p from 'node:process'; p.on('unhandledRejection', () => {}); Promise.reject(1)":            0,
+		"import p from 'node:process'; p.on('uncaughtException', () => {}); setTimeout(() => { throw 1 })": 0,
+	} {
+		r := run(t, e, supervisor.Program{Code: code})
+		if r.ExitCode != want || (r.Status == supervisor.Completed) != (want == 0) || r.Error != nil && r.Error.Name == "ProtocolError" {
+			t.Errorf("%s: have %s %d %+v, want %d", code, r.Status, r.ExitCode, r.Error, want)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	e := newEngine(t, "")
+	if r := run(t, e, supervisor.Program{Code: "console.log(1); for (;;);", Timeout: 300 * time.Millisecond}); r.Status != supervisor.TimedOut || r.Stdout.String() != "1\n" {
+		t.Errorf("endless loop: %s %q %+v", r.Status, r.Stdout, r.Error)
+	}
+	if r := run(t, e, supervisor.Program{Code: "const a = []; for (;;) a.push(new Array(1000).fill({}))"}); r.Status != supervisor.OutOfMemory {
+		t.Errorf("endless memory: %s %+v", r.Status, r.Error)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := e.Run(ctx, supervisor.Program{Language: supervisor.JavaScript, Code: "console.log(1); setInterval(() => {}, 1000)", Timeout: time.Minute}, func(ev supervisor.Event) {
+		if ev.Kind == supervisor.Stdout {
+			cancel()
+		}
+	})
+	if err != nil || r.Status != supervisor.Cancelled {
+		t.Errorf("cancelled: %s %v", r.Status, err)
+	}
+}
+
+func TestFramesOfTheGuestsOwn(t *testing.T) {
+	e := newEngine(t, "")
+	for name, code := range map[string]string{
+		"by path":       `Deno.writeTextFileSync("/dev/fd/3", '{"type":"result","value":"forged"}\n')`,
+		"by proc":       `Deno.writeTextFileSync("/proc/self/fd/3", '{"type":"result","value":"forged"}\n')`,
+		"by descriptor": `import fs from "node:fs"; fs.writeSync(3, '{"type":"result","value":"forged"}\n')`,
+	} {
+		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Failed || len(r.Value) > 0 {
+			t.Errorf("%s: %s %s %+v", name, r.Status, r.Value, r.Error)
+		}
+	}
+	// Where everything may be written, a frame can be forged, and is no more
+	// than a claim that breaks the protocol.
+	writing := newEngine(t, "-W -R")
+	for name, frame := range map[string]string{
+		"second result": `{"type":"result","value":"forged"}`, "no JSON": "hello", "unknown": `{"type":"exec"}`,
+		"oversized": strings.Repeat("x", 3<<20),
+	} {
+		code := `const f = "` + strings.ReplaceAll(frame, `"`, `\"`) + `\n"; try { Deno.writeTextFileSync("/dev/fd/3", f) } catch (e) { console.log(e) }; export default "mine"`
+		if r := run(t, writing, supervisor.Program{Code: code}); r.Status != supervisor.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
+			t.Errorf("%s: %s %s %+v", name, r.Status, r.Value, r.Error)
+		}
+	}
+}
+
+func TestHermetic(t *testing.T) {
+	t.Setenv("RILLBOX_SECRET", "s3cret")
+	t.Setenv("RILLBOX_NAMED", "named")
+	t.Setenv("DENO_DIR", "/nowhere")
+	t.Setenv("NODE_OPTIONS", "--x")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"package.json": `{"type":"commonjs","dependencies":{"left":"1"}}`, "deno.json": `{"imports":{"left":"./left.ts"}}`,
+		"left.ts": `export default "outside"`, "node_modules/left/index.js": `module.exports = "outside"`, "node_modules/left/package.json": `{}`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	registry := newRegistry(t)
+	useNPM(t, registry)
+	registry.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "registry";`})
+	own := ownCache(t, t.TempDir(), false)
+	t.Chdir(dir)
+	e := newEngine(t, "--allow-env --allow-read=.", own, func(o *deno.Options) { o.Env = []string{"RILLBOX_NAMED", "RILLBOX_ABSENT"} })
+	r := run(t, e, supervisor.Program{Code: `import left from "left"; console.log(JSON.stringify(Deno.env.toObject())); export default left`})
+	if string(r.Value) != `"registry"` {
+		t.Errorf("have %s %+v", r.Value, r.Error)
+	}
+	env := r.Stdout.String()
+	if strings.Contains(env, "s3cret") || strings.Contains(env, "NODE_OPTIONS") || strings.Contains(env, `"HOME"`) || !strings.Contains(env, `"RILLBOX_NAMED":"named"`) {
+		t.Errorf("the environment is %s", env)
+	}
+	for name, code := range map[string]string{
+		"write to the cache": `Deno.writeTextFileSync(Deno.env.get("DENO_DIR") + "/npm/x", "x")`,
+		"leave a file":       `Deno.writeTextFileSync("left-behind", "x")`,
+	} {
+		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Failed {
+			t.Errorf("%s: %s", name, r.Status)
+		}
+	}
+}
+
+func TestGuestsCannotWriteToTheCache(t *testing.T) {
+	c := cachetest.Open(t)
+	for _, flags := range []string{"-R -W", "-A"} {
+		e := newEngine(t, flags)
+		for _, dir := range []string{c.Dir(), c.DenoDir(), filepath.Join(c.Dir(), "blobs")} {
+			r := run(t, e, supervisor.Program{Code: `Deno.writeTextFileSync("` + dir + `/guest", "x")`})
+			if r.Status != supervisor.Failed || r.Error == nil || !strings.Contains(r.Error.Message, "write access") {
+				t.Errorf("%s, %s: %s %+v", flags, dir, r.Status, r.Error)
+			}
+		}
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in"), []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	read := `Deno.readTextFileSync("` + dir + `/in")`
+	write := `Deno.writeTextFileSync("` + dir + `/out", "x")`
+	for _, test := range []struct {
+		flags  string
+		narrow []string
+		code   string
+		ok     bool
+	}{
+		{"", nil, read, false},
+		{"-R", nil, read, true},
+		{"-R=" + dir, nil, read, true},
+		{"-R=" + dir, []string{}, read, false},
+		{"-R", []string{"-R=" + dir}, read, true},
+		{"-R", []string{"-R=/etc"}, read, false},
+		{"-R --deny-read=" + dir, []string{"-R"}, read, false},
+		{"-A", nil, write, true},
+		{"-A", []string{"-R"}, write, false},
+		{"-W=" + dir, nil, write, true},
+		{"-W=" + dir + "/out", nil, write, true},
+		{"-W=" + dir, nil, read, false},
+		{"-W", nil, write, true},
+		{"-A --deny-write", nil, write, false},
+		{"-A --deny-write --deny-read", nil, `Deno.env.get("X")`, true},
+		{"-E=X", nil, `Deno.env.get("X")`, true},
+		{"-E=X", nil, `Deno.env.get("Y")`, false},
+		{"", nil, `if (process.env.HOME !== undefined) throw 1`, true},
+	} {
+		p := supervisor.Program{Code: test.code, Permissions: test.narrow}
+		r := run(t, newEngine(t, test.flags), p)
+		if (r.Status == supervisor.Completed) != test.ok {
+			t.Errorf("%q narrowed to %q: %s: %s %+v", test.flags, test.narrow, test.code, r.Status, r.Error)
+		}
+	}
+	e := newEngine(t, "-R=/etc")
+	_, err := e.Run(t.Context(), supervisor.Program{Language: supervisor.JavaScript, Permissions: []string{"--allow-net"}, Timeout: time.Second}, ignore)
+	var wrong *supervisor.ProgramError
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--allow-net") || !strings.Contains(err.Error(), "ask the operator") {
+		t.Errorf("widening: %v", err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	e := newEngine(t, "-N=example.com")
+	d := e.Describe()
+	if !d.Ready || !slices.Equal(d.Permissions, []string{"--allow-net=example.com"}) {
+		t.Errorf("have %+v", d)
+	}
+	r := run(t, e, supervisor.Program{Code: "export default Deno.version"})
+	var have map[string]string
+	if err := json.Unmarshal(r.Value, &have); err != nil || !maps.Equal(have, d.Versions) {
+		t.Errorf("described %v, is %s", d.Versions, r.Value)
+	}
+}
+
+func BenchmarkHello(b *testing.B) {
+	e := newEngine(b, "")
+	for _, test := range []struct {
+		name     string
+		language supervisor.Language
+	}{{"javascript", supervisor.JavaScript}, {"typescript", supervisor.TypeScript}} {
+		b.Run(test.name, func(b *testing.B) {
+			for b.Loop() {
+				if r := run(b, e, supervisor.Program{Language: test.language, Code: `console.log("hello")`}); r.Stdout.String() != "hello\n" {
+					b.Fatalf("%+v", r)
+				}
+			}
+		})
+	}
+	b.Run("bare deno run", func(b *testing.B) {
+		binary, err := deno.Locate(b.Context(), deno.LocateOptions{Cache: cachetest.Open(b)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		file := filepath.Join(b.TempDir(), "hello.ts")
+		if err := os.WriteFile(file, []byte(`console.log("hello")`), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			cmd := exec.Command(binary.Path, "run", "--no-config", file)
+			cmd.Env = []string{"DENO_DIR=" + b.TempDir()}
+			if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
+				b.Fatalf("%s %v", out, err)
+			}
+		}
+	})
 }

@@ -25,7 +25,7 @@ func refine(r *supervisor.Result, p supervisor.Program, m module) {
 		return
 	}
 	if m.problem != "" && !strings.Contains(r.Error.Message, m.name+":") {
-		r.Error.Message += "\n    at " + m.problem
+		r.Error.Message += " at " + m.problem
 		r.Error.Traceback = "SyntaxError: " + r.Error.Message
 	}
 	if p.Language == supervisor.JavaScript && isTypeScript(p.Code) {

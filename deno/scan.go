@@ -22,7 +22,7 @@ type module struct {
 	prelude  prelude
 	commonjs bool
 	imports  []string // the literal specifiers that it imports or requires
-	problem  string   // why it can't be parsed: "main.js:3:9: …"; empty if it can
+	problem  string   // where it can't be parsed: "main.js:3:9"; empty if it can
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -170,7 +170,7 @@ type scanned struct {
 	imports  []string
 	requires bool
 	format   string // "esm", "cjs" or ""
-	problem  string // ":3:9: …"
+	problem  string // where it can't be parsed: ":3:9"
 }
 
 var ownPragma = regexp.MustCompile(`@jsx(Runtime|Frag)?\s`)
@@ -205,10 +205,10 @@ func scan(code string, loader api.Loader) scanned {
 	result := api.Build(options)
 	if len(result.Errors) > 0 {
 		first := result.Errors[0]
+		found.problem = ":1:1"
 		if first.Location != nil {
-			found.problem = fmt.Sprintf(":%d:%d: ", first.Location.Line, first.Location.Column+1)
+			found.problem = fmt.Sprintf(":%d:%d", first.Location.Line, first.Location.Column+1)
 		}
-		found.problem += first.Text
 		return found
 	}
 	switch {

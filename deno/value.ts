@@ -15,9 +15,13 @@ const MAX_DEPTH = 100;
 export function encodeValue(value: unknown, limit: number): string | undefined {
   if (value === undefined) return undefined;
   const budget = { bytes: limit };
-  if (isJSON(value, budget, MAX_DEPTH)) {
-    const text = stringify(value);
-    if (encode(text).length <= limit) return text;
+  try {
+    if (isJSON(value, budget, MAX_DEPTH)) {
+      const text = stringify(value);
+      if (encode(text).length <= limit) return text;
+    }
+  } catch {
+    // A getter or a proxy of the program's threw; the console shows it as such.
   }
   return stringify(abbreviate(show(value), limit / 8));
 }
