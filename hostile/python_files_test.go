@@ -1,0 +1,171 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// workerFile puts a module beside the secret that a worker may be started on.
+func workerFile(t *testing.T, s *scene) {
+	write(t, filepath.Join(s.dir(), "worker.mjs"), `postMessage("`+s.secret+`")`)
+}
+
+// secretWheel puts a wheel beside the secret whose module holds it.
+func secretWheel(project string) func(*testing.T, *scene) {
+	return func(t *testing.T, s *scene) {
+		content := zipOf(t, wheelFiles(project, "1.0", `secret = "`+s.secret+`"`)...)
+		write(t, filepath.Join(s.dir(), project+"-1.0-py3-none-any.whl"), string(content))
+	}
+}
+
+// zipFile is one entry of an archive.
+type zipFile struct {
+	name, text string
+	mode       os.FileMode
+}
+
+func zipOf(t testing.TB, files ...zipFile) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	archive := zip.NewWriter(&buffer)
+	for _, file := range files {
+		header := &zip.FileHeader{Name: file.name, Method: zip.Deflate}
+		header.SetMode(0o644 | file.mode)
+		w, err := archive.CreateHeader(header)
+		if err == nil {
+			_, err = w.Write([]byte(file.text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// wheelFiles are what a wheel with one module needs.
+func wheelFiles(project, version, code string) []zipFile {
+	info := project + "-" + version + ".dist-info/"
+	return []zipFile{
+		{name: project + "/__init__.py", text: code + "\n"},
+		{name: info + "METADATA", text: "Metadata-Version: 2.1\nName: " + project + "\nVersion: " + version + "\n"},
+		{name: info + "WHEEL", text: "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{name: info + "RECORD"},
+	}
+}
+
+func TestPythonFiles(t *testing.T) {
+	t.Parallel()
+	const mount = "import os, pyodide_js\nfrom pyodide.code import run_js\nos.mkdir('/' + __name__)\n"
+	tryTogether(t, []attack{
+		{name: "mountNodeFS", code: mount + `
+pyodide_js.mountNodeFS("/" + __name__, "%DIR%")
+print(open("/" + __name__ + "/secret.txt").read())`},
+		{name: "mountNodeFS to write", code: mount + `
+pyodide_js.mountNodeFS("/" + __name__, "%DIR%")
+open("/" + __name__ + "/made", "w").write("x")`},
+		{name: "mountNodeFS to delete", code: mount + `
+pyodide_js.mountNodeFS("/" + __name__, "%DIR%")
+os.remove("/" + __name__ + "/secret.txt")`},
+		{name: "mountNodeFS to link", code: mount + `
+pyodide_js.mountNodeFS("/" + __name__, "%DIR%")
+os.symlink("/etc/passwd", "/" + __name__ + "/made")`},
+		{name: "mountNodeFS of Pyodide's directory and out of it", code: mount + `
+import js
+pyodide_js.mountNodeFS("/" + __name__, js.Deno.args[0] + "/.." * 30)
+print(open("/" + __name__ + "%DIR%/secret.txt").read())`},
+		{name: "FS.mount NODEFS", code: mount + `
+pyodide_js.FS.mount(pyodide_js.FS.filesystems.NODEFS, run_js("({ root: '%DIR%' })"), "/" + __name__)
+print(open("/" + __name__ + "/secret.txt").read())`},
+		{name: "NODEFS of the module inside", code: mount + `
+FS = pyodide_js._module.FS
+FS.mount(FS.filesystems.NODEFS, run_js("({ root: '/' })"), "/" + __name__)
+print(open("/" + __name__ + "%DIR%/secret.txt").read())`},
+		{name: "NODEFS, its check of the root taken away", code: mount + `
+pyodide_js.FS.filesystems.NODEFS.getMode = run_js("() => 0o40777")
+pyodide_js.FS.mount(pyodide_js.FS.filesystems.NODEFS, run_js("({ root: '%DIR%' })"), "/" + __name__)
+pyodide_js.FS.filesystems.NODEFS.getMode = run_js("(path) => path.endsWith('.txt') ? 0o100777 : 0o40777")
+print(open("/" + __name__ + "/secret.txt").read())`},
+		{name: "FS.createPreloadedFile of a path", code: `
+import asyncio, pyodide_js
+pyodide_js.FS.createPreloadedFile("/", "preloaded1", "%DIR%/secret.txt", True, False)
+await asyncio.sleep(0.3)
+print(open("/preloaded1").read())`},
+		{name: "FS.createPreloadedFile of a file: URL", code: `
+import asyncio, pyodide_js
+pyodide_js.FS.createPreloadedFile("/", "preloaded2", "file://%DIR%/secret.txt", True, False)
+await asyncio.sleep(0.3)
+print(open("/preloaded2").read())`},
+		{name: "pyfetch of a file: URL", code: `
+from pyodide.http import pyfetch
+print(await (await pyfetch("file://%DIR%/secret.txt")).string())`},
+		{name: "js.fetch of a file: URL", code: `import js; print(await (await js.fetch("file://%DIR%/secret.txt")).text())`},
+		{name: "js.fetch of a file: URL with a host", code: `import js; print(await (await js.fetch("file://localhost%DIR%/secret.txt")).text())`},
+		{name: "loadPackage of a file: URL", prepare: secretWheel("outside1"), bare: true, code: `
+import pyodide_js
+await pyodide_js.loadPackage("file://%DIR%/outside1-1.0-py3-none-any.whl")
+import outside1
+print(outside1.secret)`},
+		{name: "loadPackage of a path", prepare: secretWheel("outside2"), bare: true, code: `
+import pyodide_js
+await pyodide_js.loadPackage("%DIR%/outside2-1.0-py3-none-any.whl")
+import outside2
+print(outside2.secret)`},
+		{name: "micropip of a file: URL", prepare: secretWheel("outside3"), bare: true, code: `
+import micropip
+await micropip.install("file://%DIR%/outside3-1.0-py3-none-any.whl")
+import outside3
+print(outside3.secret)`},
+		{name: "micropip of a requirement with a file: URL", prepare: secretWheel("outside4"), bare: true, code: `
+import micropip
+await micropip.install("outside4 @ file://%DIR%/outside4-1.0-py3-none-any.whl")
+import outside4
+print(outside4.secret)`},
+		{name: "/proc/self/root", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/root%DIR%/secret.txt"))`},
+		{name: "/proc/self/cwd", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/cwd/" + "../" * 30 + "%DIR%/secret.txt"))`},
+		{name: "/dev/fd and up", linux: true, code: `import js; print(js.Deno.readTextFileSync("/dev/fd/../root%DIR%/secret.txt"))`},
+		{name: "/proc of another process: its directory", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/cwd/secret.txt"))`},
+		{name: "/proc of another process: its environment", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/environ"))`},
+		{name: "/proc of the server: its environment", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%SERVER%/environ"))`},
+		{name: "/proc of itself: its command line", linux: true,
+			code:     `import js; print("line", js.Deno.readTextFileSync("/proc/self/cmdline").replace("\0", " ")[:2000])`,
+			evidence: printed("--no-prompt")},
+		{name: "/proc of itself: its memory's map", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/maps")[:10000])`, evidence: printed("r-xp ")},
+		{name: "/proc of itself: its memory", linux: true, code: `import js; js.Deno.openSync("/proc/self/mem", js.eval("({ write: true, read: true })")); print("memory is open")`,
+			evidence: printed("memory is open")},
+		{name: "/proc/net", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/net/tcp")[:500])`, evidence: printed("local_address")},
+		{name: "/etc/passwd", code: `import js; print(js.Deno.readTextFileSync("/etc/passwd"))`, evidence: printed("root:")},
+		{name: "names in /dev", code: `import js; print([entry.name for entry in js.Deno.readDirSync("/dev")])`, evidence: printed("'urandom'")},
+		{name: "names in the cache", code: `import js; print([entry.name for entry in js.Deno.readDirSync("%CACHE%")])`, evidence: printed("'blobs'")},
+		{name: "the snapshot opened for writing", code: `
+import js
+js.Deno.openSync(js.Deno.args[1], js.eval("({ write: true })"))
+print("the snapshot can be changed")`, evidence: printed("the snapshot can be changed")},
+		{name: "Pyodide's files opened for writing", code: `
+import js
+js.Deno.openSync(js.Deno.args[0] + "/pyodide.asm.wasm", js.eval("({ write: true })"))
+print("Pyodide can be changed")`, evidence: printed("Pyodide can be changed")},
+		{name: "write a file", code: `import js; js.Deno.writeTextFileSync("%DIR%/made", "x")`},
+		{name: "change a file", code: `import js; js.Deno.writeTextFileSync("%DIR%/secret.txt", "x", js.eval("({ append: true })"))`},
+		{name: "delete a file", code: `import js; js.Deno.removeSync("%DIR%/secret.txt")`},
+		{name: "make a directory", code: `import js; js.Deno.mkdirSync("%DIR%/made")`},
+		{name: "make a symbolic link", code: `import js; js.Deno.symlinkSync("/etc/passwd", "%DIR%/made")`},
+		{name: "make a hard link", code: `import js; js.Deno.linkSync("%DIR%/secret.txt", "%DIR%/made")`},
+		{name: "rename a file", code: `import js; js.Deno.renameSync("%DIR%/secret.txt", "%DIR%/made")`},
+		{name: "copy a file", code: `import js; js.Deno.copyFileSync("%DIR%/secret.txt", "%DIR%/made")`},
+		{name: "change a file's mode", code: `import js; js.Deno.chmodSync("%DIR%/secret.txt", 0o777)`},
+		{name: "change a file's time", code: `import js; js.Deno.utimeSync("%DIR%/secret.txt", 1, 1)`},
+		{name: "make a temporary file", code: `import js; js.Deno.makeTempFileSync(js.eval("({ dir: '%DIR%' })"))`},
+		{name: "a file of Python's own at a path of the host", code: `open("%DIR%/secret.txt").read()`,
+			noControl: "Python's files are in its own memory: the path leads nowhere without the boundary, too"},
+		{name: "urllib of a file: URL", code: `import urllib.request; print(urllib.request.urlopen("file://%DIR%/secret.txt").read())`,
+			noControl: "Python's files are in its own memory: the path leads nowhere without the boundary, too"},
+	})
+}

@@ -1,0 +1,129 @@
+//go:build !windows
+
+package hostile
+
+import "testing"
+
+func TestPythonNetwork(t *testing.T) {
+	t.Parallel()
+	tryTogether(t, []attack{
+		{name: "pyfetch", code: "from pyodide.http import pyfetch\nprint(await (await pyfetch('http://%HTTP%/')).string())"},
+		{name: "js.fetch", code: "import js\nprint(await (await js.fetch('http://%HTTP%/')).text())"},
+		{name: "js.fetch of localhost", code: "import js\nawait js.fetch('http://localhost:%HTTPPORT%/')"},
+		{name: "js.fetch of 0.0.0.0", code: "import js\nawait js.fetch('http://0.0.0.0:%HTTPPORT%/')"},
+		{name: "js.fetch of an address as one number", code: "import js\nawait js.fetch('http://2130706433:%HTTPPORT%/')"},
+		{name: "js.fetch of a short address", code: "import js\nawait js.fetch('http://127.1:%HTTPPORT%/')"},
+		{name: "js.fetch of an octal address", code: "import js\nawait js.fetch('http://0177.0.0.1:%HTTPPORT%/')"},
+		{name: "js.fetch of IPv4 in IPv6", code: "import js\nawait js.fetch('http://[::ffff:127.0.0.1]:%HTTPPORT%/')"},
+		{name: "js.fetch by a proxy", code: runJS + `
+await run_js("(url) => fetch('http://example.com/', { client: Deno.createHttpClient({ proxy: { url } }) })")("http://%HTTP%/")`},
+		{name: "js.fetch by a proxy on a Unix socket", code: runJS + `
+await run_js("(path) => fetch('http://localhost/', { client: Deno.createHttpClient({ proxy: { transport: 'unix', path } }) })")("%UNIX%")`},
+		{name: "js.fetch by a Worker", code: worker + `print(await worker('postMessage(await (await fetch("http://%HTTP%/")).text())'))`},
+		{name: "js.Request given to pyfetch", code: `
+import js
+from pyodide.http import pyfetch
+await pyfetch(js.Request.new("http://%HTTP%/"))`},
+		{name: "js.WebSocket", code: "import asyncio, js\njs.WebSocket.new('ws://%HTTP%/')\nawait asyncio.sleep(0.3)"},
+		{name: "js.EventSource", code: "import asyncio, js\njs.EventSource.new('http://%HTTP%/')\nawait asyncio.sleep(0.3)"},
+		{name: "Deno.connect", code: runJS + `await run_js("Deno.connect({ hostname: '127.0.0.1', port: %HTTPPORT% })")`},
+		{name: "Deno.connectTls", code: runJS + `await run_js("Deno.connectTls({ hostname: '127.0.0.1', port: %HTTPPORT% })")`},
+		{name: "Deno.connect to a Unix socket", code: runJS + `await run_js("Deno.connect({ transport: 'unix', path: '%UNIX%' })")`},
+		{name: "node:net", code: runJS + `
+await run_js("""async () => {
+  const net = await import("node:net");
+  await new Promise((resolve, reject) => net.connect(%HTTPPORT%, "127.0.0.1").on("connect", resolve).on("error", reject));
+}""")()`},
+		{name: "node:net to a Unix socket", code: runJS + `
+await run_js("""async () => {
+  const net = await import("node:net");
+  await new Promise((resolve, reject) => net.connect("%UNIX%").on("connect", resolve).on("error", reject));
+}""")()`},
+		{name: "node:net to an abstract socket", linux: true, code: runJS + `
+await run_js("""async () => {
+  const net = await import("node:net");
+  await new Promise((resolve, reject) => net.connect("\\0%ABSTRACT%").on("connect", resolve).on("error", reject));
+}""")()`},
+		{name: "node:http", code: runJS + `
+await run_js("""async () => {
+  const http = await import("node:http");
+  await new Promise((resolve, reject) => http.get("http://%HTTP%/").on("response", resolve).on("error", reject));
+}""")()`},
+		{name: "node:http2", code: runJS + `
+await run_js("""async () => {
+  const http2 = await import("node:http2");
+  await new Promise((resolve, reject) => http2.connect("http://%HTTP%/").on("connect", resolve).on("error", reject));
+}""")()`},
+		{name: "node:tls", code: runJS + `
+await run_js("""async () => {
+  const tls = await import("node:tls");
+  await new Promise((resolve) => tls.connect(%HTTPPORT%, "127.0.0.1").on("error", resolve));
+}""")()`},
+		{name: "node:dgram", code: runJS + `
+await run_js("""async () => {
+  const dgram = await import("node:dgram");
+  await new Promise((resolve, reject) => dgram.createSocket("udp4").on("error", reject).send("x", %UDP%, "127.0.0.1", resolve));
+}""")()`},
+		{name: "node:dns by a server of its own", code: runJS + `
+await run_js("""async () => {
+  const dns = await import("node:dns");
+  const resolver = new dns.promises.Resolver({ timeout: 300, tries: 1 });
+  resolver.setServers(["127.0.0.1:%UDP%"]);
+  await resolver.resolve4("example.com");
+}""")()`},
+		{name: "Deno.resolveDns by a server of its own", code: runJS + `
+await run_js("""Promise.race([new Promise((resolve) => setTimeout(resolve, 1000)),
+  Deno.resolveDns("example.com", "A", { nameServer: { ipAddr: "127.0.0.1", port: %UDP% } })])""")`},
+		{name: "socket by Node's", code: `
+import pyodide_js, socket
+await pyodide_js.useNodeSockFS()
+print(socket.create_connection(("127.0.0.1", %HTTPPORT%), 2))`},
+		{name: "http.client by Node's sockets", code: `
+import http.client, pyodide_js
+await pyodide_js.useNodeSockFS()
+connection = http.client.HTTPConnection("127.0.0.1", %HTTPPORT%, timeout=2)
+connection.request("GET", "/")
+print(connection.getresponse().read())`},
+		{name: "urllib by Node's sockets", code: `
+import pyodide_js, urllib.request
+await pyodide_js.useNodeSockFS()
+print(urllib.request.urlopen("http://%HTTP%/", timeout=2).read())`},
+		{name: "asyncio.open_connection by Node's sockets", code: `
+import asyncio, pyodide_js
+await pyodide_js.useNodeSockFS()
+await asyncio.open_connection("127.0.0.1", %HTTPPORT%)`},
+		{name: "socket", code: `import socket; socket.create_connection(("127.0.0.1", %HTTPPORT%), 2).send(b"x")`,
+			noControl: "Pyodide has no sockets of its own"},
+		{name: "open_url", code: `from pyodide.http import open_url; print(open_url("http://%HTTP%/").read())`,
+			noControl: "Deno has no XMLHttpRequest, which open_url needs"},
+		{name: "loadPackage over http", bare: true, code: `import pyodide_js; await pyodide_js.loadPackage("http://%HTTP%/evil-1.0-py3-none-any.whl")`},
+		{name: "micropip over http", bare: true, code: `import micropip; await micropip.install("http://%HTTP%/evil-1.0-py3-none-any.whl")`},
+		{name: "micropip of a requirement with a URL", bare: true, code: `import micropip; await micropip.install("evil @ http://%HTTP%/evil-1.0-py3-none-any.whl")`},
+		{name: "micropip with an index of its own", bare: true, code: `import micropip; await micropip.install("evil", index_urls="http://%HTTP%/simple")`},
+		{name: "micropip.set_index_urls", bare: true, code: `
+import micropip
+micropip.set_index_urls("http://%HTTP%/simple")
+try:
+    await micropip.install("evil")
+finally:
+    micropip.set_index_urls("http://127.0.0.1:1/simple")`},
+		{name: "Deno.listen", code: runJS + `
+listener = run_js("Deno.listen({ hostname: '127.0.0.1', port: 0 })")
+print("it listens on", listener.addr.port)
+listener.close()`, evidence: printed("it listens on ")},
+		{name: "Deno.listen on a Unix socket", code: runJS + `run_js("Deno.listen({ transport: 'unix', path: '%DIR%/made' })")`},
+		{name: "node:http server", code: runJS + `
+print(await run_js("""async () => {
+  const http = await import("node:http");
+  const server = http.createServer();
+  await new Promise((resolve, reject) => server.on("error", reject).listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  server.close();
+  return "node listens on " + port;
+}""")())`, evidence: printed("node listens on ")},
+		{name: "a cloud's metadata service", code: "import js\nprint('metadata:', (await js.fetch('http://169.254.169.254/latest/meta-data/')).status)",
+			noControl: "there is none on this machine", evidence: printed("metadata:")},
+		{name: "a private network", code: runJS + `print("private:", await run_js("Deno.connect({ hostname: '10.0.0.1', port: 80 }).then(String)"))`,
+			noControl: "who answers there is not ours to say", evidence: printed("private:")},
+	})
+}

@@ -1,0 +1,32 @@
+"""Runs the attacks of a table one after the other, each in a namespace of its own.
+
+argv[1] is their list as JSON: [{"name": …, "code": …}]. After each comes a line that
+says how it ended, between a record separator and a unit separator, so that what an
+attack printed can be told from what the next one did.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+import sys
+
+LONGEST = 5  # seconds for one that waits
+
+
+async def attempt(name: str, code: str) -> None:
+    """Run one attack."""
+    space = {"__name__": name}
+    compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    outcome = eval(compiled, space)
+    if inspect.iscoroutine(outcome):
+        await asyncio.wait_for(outcome, LONGEST)
+
+
+for row in json.loads(sys.argv[1]):
+    ending = "no error"
+    try:
+        await attempt(row["name"], row["code"])
+    except BaseException as error:
+        ending = f"{type(error).__name__}: {error}"
+    print(f"\x1e{row['name']}\x1f{ending!r}", flush=True)
