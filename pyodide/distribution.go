@@ -1,9 +1,8 @@
 package pyodide
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -164,17 +163,13 @@ func operatorsDir(path string) (Distribution, error) {
 			return Distribution{}, fmt.Errorf("%s=%s is not a Pyodide release (%w): point it at one of version %s, or unset it", PathEnv, dir, err, Version)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "pyodide-lock.json"))
-	var lock struct {
-		Info struct {
-			Version string `json:"version"`
-		} `json:"info"`
+	// Its lock file does not tell; the version is a string of the program.
+	text, err := os.ReadFile(filepath.Join(dir, "pyodide.mjs"))
+	if err != nil {
+		return Distribution{}, fmt.Errorf("%s=%s: %w", PathEnv, dir, err)
 	}
-	if err = errors.Join(err, json.Unmarshal(text, &lock)); err != nil {
-		return Distribution{}, fmt.Errorf("%s=%s: pyodide-lock.json can't be read: %w", PathEnv, dir, err)
-	}
-	if lock.Info.Version != Version {
-		return Distribution{}, fmt.Errorf("%s=%s is Pyodide %s, but Rillbox is made for Pyodide %s: point it at that version, or unset it", PathEnv, dir, lock.Info.Version, Version)
+	if !bytes.Contains(text, []byte(`"`+Version+`"`)) {
+		return Distribution{}, fmt.Errorf("%s=%s is another version than Pyodide %s, which Rillbox is made for: point it at that version, or unset it", PathEnv, dir, Version)
 	}
 	d := Distribution{Dir: dir, Version: Version, Operator: true}
 	if wheel := filepath.Join(dir, micropipWheel); exists(wheel) {

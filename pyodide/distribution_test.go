@@ -126,7 +126,7 @@ func TestTheOperatorsPyodideIsChecked(t *testing.T) {
 			if name == skip {
 				continue
 			}
-			text := fmt.Sprintf(`{"info": {"version": %q}}`, version)
+			text := fmt.Sprintf("const version = %q", version)
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestTheOperatorsPyodideIsChecked(t *testing.T) {
 	}
 	c := emptyCache(t, cache.Options{Offline: true})
 	for dir, want := range map[string]string{
-		release("0.27.0", ""):                 "is Pyodide 0.27.0, but Rillbox is made for Pyodide " + Version,
+		release("0.27.0", ""):                 "is another version than Pyodide " + Version,
 		release(Version, "python_stdlib.zip"): "python_stdlib.zip",
 		"/no/such/directory":                  "not a Pyodide release",
 		release(Version, ""):                  "micropip " + MicropipVersion + " is not in the cache",
