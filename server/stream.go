@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// streamPause is the least time between two flushes of a run's news. The
-	// first goes out at once, so that news is never older than the pause.
+	// streamPause is the least time between two flushes of a run's news.
 	streamPause = 50 * time.Millisecond
+	// streamGather is how long the first news after a quiet time waits for
+	// more: Python writes a line and its newline in two parts.
+	streamGather = 10 * time.Millisecond
 	// streamHalf is how many bytes of the beginning, and of the end, of what a
 	// stream wrote since the last flush are sent; the middle is left out.
 	streamHalf = 2 << 10
@@ -193,6 +195,7 @@ func (s *stream) send() {
 		last := false
 		select {
 		case <-s.wake:
+			s.rest(streamGather)
 		case <-s.closing:
 			last = true
 		}
@@ -206,12 +209,17 @@ func (s *stream) send() {
 		if last {
 			return
 		}
-		pause := time.NewTimer(streamPause)
-		select {
-		case <-pause.C:
-		case <-s.closing:
-			pause.Stop()
-		}
+		s.rest(streamPause - streamGather)
+	}
+}
+
+// rest waits, unless the run has ended.
+func (s *stream) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
 	}
 }
 

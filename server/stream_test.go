@@ -205,12 +205,33 @@ func TestCharactersAreWholeWhenBytesComeOneByOne(t *testing.T) {
 	})
 }
 
+func TestALineInTwoPartsIsOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l listener
+		session := dial(t, newServer(writes(func(emit func(supervisor.EventKind, string)) {
+			for range 3 {
+				emit(supervisor.Stdout, "word")
+				time.Sleep(time.Millisecond)
+				emit(supervisor.Stdout, "\n")
+				time.Sleep(time.Second)
+			}
+		}), nil), l.options())
+		if _, err := callWithToken(session, 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if news := l.all(); len(news) != 4 || news[3].message != "stdout: word\n" {
+			t.Errorf("got %v", news)
+		}
+	})
+}
+
 func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l listener
 		session := dial(t, newServer(scripted{run: func(_ context.Context, _ supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
 			emit(supervisor.Event{Text: "resolving"})
-			synctest.Wait()
+			time.Sleep(2 * streamPause)
 			// Within one pause: of one stage the latest figure is enough, of
 			// two stages each is told.
 			for done := range int64(25) {
