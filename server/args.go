@@ -116,10 +116,10 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	if err != nil {
 		return supervisor.Program{}, err
 	}
-	if err := s.checkSize("code", a.Code, s.limits.Code); err != nil {
+	if err := checkSize("code", a.Code, s.limits.Code); err != nil {
 		return supervisor.Program{}, err
 	}
-	if err := s.checkSize("stdin", a.Stdin, s.limits.Stdin); err != nil {
+	if err := checkSize("stdin", a.Stdin, s.limits.Stdin); err != nil {
 		return supervisor.Program{}, err
 	}
 	if i := strings.IndexByte(a.Code, 0); i >= 0 {
@@ -160,11 +160,16 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	return p, nil
 }
 
-func (s *Server) checkSize(name, text string, most int64) error {
-	if int64(len(text)) > most {
-		return fmt.Errorf("%s has %s: the most is %s", name, size(int64(len(text))), size(most))
+// checkSize gives both numbers in bytes: rounded, they can look the same.
+func checkSize(name, text string, most int64) error {
+	if int64(len(text)) <= most {
+		return nil
 	}
-	return nil
+	rounded := ""
+	if most >= 1<<10 {
+		rounded = " (" + size(most) + ")"
+	}
+	return fmt.Errorf("%s has %d bytes: the most is %d%s", name, len(text), most, rounded)
 }
 
 func checkList(name string, list []string) error {
@@ -172,9 +177,10 @@ func checkList(name string, list []string) error {
 		return fmt.Errorf("%s has %d items: the most is %d", name, len(list), maxItems)
 	}
 	for i, item := range list {
+		if err := checkSize(fmt.Sprintf("%s[%d]", name, i), item, maxItemBytes); err != nil {
+			return err
+		}
 		switch {
-		case len(item) > maxItemBytes:
-			return fmt.Errorf("%s[%d] has %s: the most is %s", name, i, size(int64(len(item))), size(maxItemBytes))
 		case strings.IndexByte(item, 0) >= 0:
 			return fmt.Errorf("%s[%d] holds a NUL character, which cannot be passed on", name, i)
 		case item == "" && name != "args":

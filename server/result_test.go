@@ -57,6 +57,15 @@ var results = []struct {
 		}
 	},
 }, {
+	name:   "a value of several lines",
+	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`"a: 1\nb: 2"`)},
+	text:   []string{"\nresult: a string:\na: 1\nb: 2\n"},
+	check: func(t *testing.T, out runOutput) {
+		if string(out.Result) != `"a: 1\nb: 2"` {
+			t.Errorf("got %s", out.Result)
+		}
+	},
+}, {
 	name: "failed",
 	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Stdout: kept("before\n"), Error: &supervisor.GuestError{
 		Name: "ZeroDivisionError", Message: "division by zero",
@@ -251,15 +260,59 @@ var wrongArgs = map[string][]string{
 	`{"language":"python","code":"1","timeout_seconds":-1}`:                                    {"out of range"},
 	`{"language":"python","code":"1","timeout_seconds":301}`:                                   {"out of range"},
 	`{"language":"python","code":"1","timeout_seconds":1e999}`:                                 {"out of range"},
-	`{"language":"python","code":"` + strings.Repeat("a", 1<<20+1) + `"}`:                      {"code has 1 MiB", "the most is 1 MiB"},
-	`{"language":"python","code":"1","stdin":"` + strings.Repeat("a", 10<<20+1) + `"}`:         {"stdin has 10 MiB"},
-	`{"language":"python","code":"1","args":["` + strings.Repeat("a", 17<<10) + `"]}`:          {"args[0] has 17 KiB: the most is 16 KiB"},
+	`{"language":"python","code":"` + strings.Repeat("a", 1<<20+1) + `"}`:                      {"code has 1048577 bytes: the most is 1048576 (1 MiB)"},
+	`{"language":"python","code":"1","stdin":"` + strings.Repeat("a", 10<<20+1) + `"}`:         {"stdin has 10485761 bytes: the most is 10485760 (10 MiB)"},
+	`{"language":"python","code":"1","args":["` + strings.Repeat("a", 17<<10) + `"]}`:          {"args[0] has 17408 bytes: the most is 16384 (16 KiB)"},
 	`{"language":"python","code":"1","args":["a"` + strings.Repeat(`,"a"`, 256) + `]}`:         {"args has 257 items: the most is 256"},
 	`{"language":"python","code":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`: {"code must be a string, got a list"},
 	`{"` + strings.Repeat("k", 10_000) + `":1,"language":"python","code":"1"}`:                 {"has no argument", "…"},
 	`"{\"language\":\"python\"}"`:                                                              {"must be an object, got a string"},
 	`["python","1"]`:                                                                           {"must be an object, got a list"},
 	`12`:                                                                                       {"must be an object, got a number"},
+	`true`:                                                                                     {"must be an object, got a boolean"},
+	`{"language":"python","code":1e5}`:                                                         {"code must be a string, got a number"},
+	`{"language":"python","code":"1","stdin":["a"]}`:                                           {"stdin must be a string, got a list"},
+	`{"language":"python","code":"1","stdin":"\udc00\ud800"}`:                                  {"half of a surrogate pair"},
+	`{"language":"python","code":"1","permissions":{"net":true}}`:                              {"permissions must be a list", "got an object"},
+	`{"language":"python","code":"1","permissions":["--allow-net\u0000"]}`:                     {"permissions[0] holds a NUL"},
+	`{"language":"python","code":"1","timeout_seconds":[]}`:                                    {"timeout_seconds must be a number, got a list"},
+	`{"language":"python","code":"1","x\u0000y":1}`:                                            {`has no argument "x\x00y"`},
+	`{"language":"` + strings.Repeat("a", 10<<20) + `","code":"1"}`:                            {"is not known", "…"},
+	`{"language":"python","code":"` + strings.Repeat("é", 5<<20) + `"}`:                        {"code has 10485760 bytes: the most is 1048576 (1 MiB)"},
+	`{"language":"python","code":"1","packages":["` + strings.Repeat("a", 10<<20) + `"]}`:      {"packages[0] has 10485760 bytes: the most is 16384 (16 KiB)"},
+	`{"language":"python","code":"1","x":"` + strings.Repeat("a", 10<<20) + `"}`:               {`has no argument "x"`},
+	`{"language":"python","code":"1","timeout_seconds":` + strings.Repeat("9", 5000) + `}`:     {"out of range", "…"},
+	`{"language":"python","code":"1","x":` + strings.Repeat(`{"a":`, 900) + "1" + strings.Repeat("}", 900) + `}`: {`has no argument "x"`},
+}
+
+// TestWrongArgumentsOfTheOtherTools takes each through the same reader.
+func TestWrongArgumentsOfTheOtherTools(t *testing.T) {
+	session := dial(t, newServer(says(supervisor.Result{}), nil), nil)
+	for _, row := range []struct{ tool, args, want string }{
+		{"install_packages", `{}`, "install_packages needs language"},
+		{"install_packages", `{"language":"python"}`, "install_packages needs packages"},
+		{"install_packages", `{"language":"python","packages":"six"}`, "packages must be a list of strings"},
+		{"install_packages", `{"language":"python","packages":[]}`, "packages"},
+		{"install_packages", `{"language":"python","packages":["a\u0000"]}`, "packages[0] holds a NUL"},
+		{"install_packages", `{"language":"python","packages":["\ud800"]}`, "half of a surrogate pair"},
+		{"install_packages", `{"language":"python","packages":["` + strings.Repeat("a", 10<<20) + `"]}`, "packages[0] has 10485760 bytes: the most is 16384 (16 KiB)"},
+		{"install_packages", `{"language":"python","packages":["six"],"upgrade":true}`, `install_packages has no argument "upgrade"`},
+		{"cancel_execution", `{}`, "cancel_execution needs execution_id"},
+		{"cancel_execution", `{"execution_id":5}`, "execution_id must be a string, got a number"},
+		{"cancel_execution", `{"execution_id":"\u0000"}`, `"\x00"`},
+		{"cancel_execution", `{"execution_id":"` + strings.Repeat("a", 10<<20) + `"}`, "…"},
+		{"list_runtimes", `{"all":true}`, "list_runtimes takes no arguments"},
+		{"list_runtimes", `[]`, "must be an object, got a list"},
+	} {
+		res, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: row.tool, Arguments: json.RawMessage(row.args)})
+		if err != nil {
+			t.Errorf("%s %.80s: %v", row.tool, row.args, err)
+			continue
+		}
+		if said := text(t, res); !res.IsError || !strings.Contains(said, row.want) || len(said) > 1000 {
+			t.Errorf("%s %.80s gave %.500q, want %q", row.tool, row.args, said, row.want)
+		}
+	}
 }
 
 func TestWrongArguments(t *testing.T) {
