@@ -219,12 +219,12 @@ func (p Permissions) Args() []string {
 
 // With grants more: the values are added to the flag ("allow-read") unless it
 // already covers everything of its kind. It is for what an engine needs itself.
-// A flag that denies everything of the kind gives way, since Deno would let it
-// deny the engine's own values as well: nothing but those is then allowed.
+// Where a flag denies or ignores everything of the kind, which outweighs what is
+// allowed, nothing but the engine's own values is then allowed.
 func (p Permissions) With(name string, values ...string) Permissions {
 	p = p.clone()
 	kind := strings.TrimPrefix(name, "allow-")
-	if isAllow(name) && p.grants["deny-"+kind].bare {
+	if isAllow(name) && (p.grants["deny-"+kind].bare || p.grants["ignore-"+kind].bare) {
 		p.expandAll()
 		delete(p.grants, "deny-"+kind)
 		delete(p.grants, name)

@@ -163,6 +163,7 @@ func TestWith(t *testing.T) {
 		{"-R=/a --deny-read", "--allow-read=/own"},
 		{"-A --deny-read", "--allow-env --allow-ffi --allow-import --allow-net --allow-read=/own --allow-run --allow-sys --allow-write"},
 		{"-A --deny-read=/x", "--allow-all --deny-read=/x"},
+		{"-R --ignore-read", "--allow-read=/own --ignore-read"},
 	} {
 		p := mustParse(t, test.flags)
 		if have := strings.Join(p.With("allow-read", "/own").Args(), " "); have != test.want {
