@@ -37,14 +37,15 @@ func (a *app) open() (*engines, error) {
 
 func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.Toolchain, error) {
 	scripts, err := deno.New(deno.Options{
-		Cache:         store,
-		Permissions:   c.DenoPermissions,
-		AllowImport:   c.AllowImport,
-		DenoPath:      c.DenoPath,
-		Env:           c.Env,
-		MinReleaseAge: c.MinReleaseAge,
-		Limits:        c.Limits,
-		Log:           log,
+		Cache:             store,
+		Permissions:       c.DenoPermissions,
+		AllowImport:       c.AllowImport,
+		DenoPath:          c.DenoPath,
+		Env:               c.Env,
+		MinReleaseAge:     c.MinReleaseAge,
+		WithoutSecondWall: c.WithoutSecondWall,
+		Limits:            c.Limits,
+		Log:               log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the engine for JavaScript and TypeScript: %w", err)
@@ -54,6 +55,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		Path:        c.PyodidePath,
 		DenoPath:    c.DenoPath,
 		Permissions: c.PyodidePermissions,
+		Env:         c.Env,
 		IndexURL:    c.IndexURL,
 		CDN:         c.CDNURL,
 		Policy: gateway.Policy{
@@ -61,9 +63,10 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 			Deny:          c.DenyPackages,
 			MinReleaseAge: c.MinReleaseAge,
 		},
-		Limits: c.Limits,
-		Warm:   c.Warm,
-		Log:    log,
+		WithoutSecondWall: c.WithoutSecondWall,
+		Limits:            c.Limits,
+		Warm:              c.Warm,
+		Log:               log,
 	})
 	if err != nil {
 		scripts.Close()

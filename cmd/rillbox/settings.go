@@ -28,6 +28,8 @@ type config struct {
 	CacheMaxBytes int64
 	Offline       bool
 
+	WithoutSecondWall bool
+
 	DenoPath, PyodidePath               string
 	DenoPermissions, PyodidePermissions deno.Permissions
 	AllowImport, Env                    []string
@@ -76,10 +78,11 @@ func newConfig() *config {
 	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
 	add("deno_permission_args", flags{&c.DenoPermissions}, "Deno permission flags for JavaScript and TypeScript")
 	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
+	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("env", &list{p: &c.Env}, "names of environment variables that programs get")
 	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
-	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages that may be used, as globs; empty means any")
-	add("deny_packages", &list{p: &c.DenyPackages}, "packages that may not be used, as globs")
+	add("allow_packages", &list{p: &c.AllowPackages}, "the only Python packages and hosts that may be used, as globs; empty means any")
+	add("deny_packages", &list{p: &c.DenyPackages}, "Python packages and hosts that may not be used, as globs")
 	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")

@@ -32,7 +32,7 @@ func PipIndexURLs() (urls []string, err error) {
 			return nil, fmt.Errorf("pip's configuration: the index URL can't be read: %w", redactedParseError(err))
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("pip's configuration: the index URL %s is not http: or https:", u.Redacted())
+			return nil, fmt.Errorf("pip's configuration: the index URL %s is neither http nor https", u.Redacted())
 		}
 		urls = append(urls, strings.TrimRight(raw, "/"))
 	}
