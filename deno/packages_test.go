@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,6 +93,30 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	missing := run(t, offline, supervisor.Program{Code: `import "not-here"`})
 	if missing.Error == nil || missing.Error.Message != "npm:not-here is not in the cache, and the network is not reachable" || time.Since(start) > 5*time.Second {
 		t.Errorf("offline, missing: %+v after %v", missing.Error, time.Since(start))
+	}
+}
+
+func TestOneDownloadForAllThatAskAtOnce(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "left";`})
+	dir := t.TempDir()
+	var group sync.WaitGroup
+	for range 3 {
+		e := newEngine(t, "", ownCache(t, dir, false)) // as another server would have it
+		for range 2 {
+			group.Go(func() {
+				if got := run(t, e, supervisor.Program{Code: `export { default } from "left"`}); string(got.Value) != `"left"` {
+					t.Errorf("have %s %+v", got.Value, got.Error)
+				}
+			})
+		}
+	}
+	group.Wait()
+	for path, times := range r.asked {
+		if times != 1 {
+			t.Errorf("%s was asked for %d times", path, times)
+		}
 	}
 }
 

@@ -177,14 +177,11 @@ func (pl *planner) discard(c *cache.Cache, paths []string) error {
 
 // make fetches the modules and writes down what they are.
 func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	dir, err := os.MkdirTemp("", "rillbox-plan-")
+	dir, err := supervisor.NewRunDir() // also removed if we are killed
 	if err != nil {
-		return plan{}, fmt.Errorf("make a directory for a lock file: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return plan{}, err
 	}
+	defer os.RemoveAll(dir)
 	lock := filepath.Join(dir, "lock.json")
 	flags := append([]string{"--no-config", "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
 	if f.minAge > 0 {
