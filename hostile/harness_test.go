@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -652,19 +653,19 @@ func (s *scene) startVictim(t *testing.T) (pid string) {
 		t.Fatal("the victim says nothing")
 	}
 	ended := make(chan bool)
-	var over sync.Mutex // held once the test ends the victim itself
+	var over atomic.Bool // the test ends the victim itself
 	go func() {
 		defer close(ended)
 		for lines.Scan() {
 			s.happen("the victim got %s", lines.Text())
 		}
-		if over.TryLock() {
+		if !over.Load() {
 			s.happen("the victim was ended")
 		}
 		_ = cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		over.Lock()
+		over.Store(true)
 		_ = stdin.Close()
 		<-ended
 	})
