@@ -40,15 +40,16 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	argv := []string{
 		"run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--node-modules-dir=none", "--no-remote", "--no-npm",
 		fmt.Sprintf("--v8-flags=--wasm-max-mem-pages=%d,--max-old-space-size=%d",
-			(rt.heap+limits.Memory)/wasmPage, max(limits.Memory>>20, 64)),
+			(max(rt.heap, minHeap)+limits.Memory-min(limits.Memory/4, codeMemory))/wasmPage, max(limits.Memory>>20, 64)),
 	}
 	argv = append(append(argv, permissions.Args()...), module)
 	child, err := supervisor.Start(supervisor.Command{
-		Path: rt.deno.Path,
-		Args: append(argv, args...),
-		Env:  append(e.environment(), "HOME="+dir, "DENO_DIR="+filepath.Join(dir, "deno")),
-		Dir:  dir,
-		Wall: wall,
+		Path:    rt.deno.Path,
+		Args:    append(argv, args...),
+		Env:     append(e.environment(), "HOME="+dir, "DENO_DIR="+filepath.Join(dir, "deno")),
+		Dir:     dir,
+		Runtime: startMemory,
+		Wall:    wall,
 	}, limits)
 	if err != nil {
 		return nil, fmt.Errorf("start a Python worker: %w", err)

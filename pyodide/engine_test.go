@@ -232,6 +232,22 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestMemory: Python's own heap ends in a MemoryError (see TestEndings), what
+// JavaScript holds for it in the end of the run.
+func TestMemory(t *testing.T) {
+	e := newEngine(t, func(o *Options) {
+		o.Limits = supervisor.DefaultLimits()
+		o.Limits.Memory = 128 << 20
+	})
+	if r := completed(t, e, python("n = 0\nx = []\ntry:\n  while True:\n    x.append(bytearray(10**6)); n += 1\nexcept MemoryError: pass\n60 < n < 200")); string(r.Value) != "true" {
+		t.Errorf("MemoryError at the wrong size: %s", r.Value)
+	}
+	r := run1(t, e, python("print('on')\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))')"))
+	if r.Status != supervisor.OutOfMemory || r.Stdout.String() != "on\n" {
+		t.Errorf("%s, %+v, stdout %q, stderr %q", r.Status, r.Error, r.Stdout, r.Stderr)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	e := newEngine(t)
 	ctx, cancel := context.WithCancel(t.Context())

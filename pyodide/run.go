@@ -62,6 +62,9 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	exit := child.Wait()
 	ended := time.Now()
 
+	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
+		return supervisor.Result{}, r.broken(outcome, exit)
+	}
 	result := outcome.Into(exit)
 	if r.fatal != "" && exit.Status == supervisor.Failed {
 		result.Status = supervisor.Crashed
@@ -72,6 +75,15 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	}
 	r.tellPackages(&result)
 	return result, nil
+}
+
+// broken is the error of a worker that ended before its program started.
+func (r *run) broken(outcome deno.Outcome, exit supervisor.Exit) error {
+	why := r.fatal
+	if outcome.Err != nil {
+		why = outcome.Err.Error()
+	}
+	return fmt.Errorf("the Python worker ended before the program started (exit status %d %s): %s %s", exit.Code, exit.Reason, why, exit.Stderr)
 }
 
 // send gives the worker its request.

@@ -13,7 +13,14 @@ import (
 
 const (
 	wasmPage = 64 << 10
-	wirePath = "/dev/fd/3" // where a child opens its frames
+	minHeap  = 64 << 20 // of Python, to start
+	// startMemory is what a worker may use before it is ready; it takes some
+	// 200 MB, and loading Python without a snapshot some 300.
+	startMemory = 512 << 20
+	// codeMemory is left of a program's memory for what V8 compiles while it
+	// runs, so that a full heap ends in Python's MemoryError before we end it.
+	codeMemory = 64 << 20
+	wirePath   = "/dev/fd/3" // where a child opens its frames
 	// startLimit bounds the frames of a worker before its program starts; the
 	// largest is the list of what was installed.
 	startLimit = 4 << 20

@@ -29,6 +29,9 @@ type Command struct {
 	// towards Limits.FileBytes and Limits.Files; the guest must not be able to
 	// write there. Empty means that there is none.
 	OwnDir string
+	// Runtime is how many bytes the child may use beside Limits.Memory until
+	// MarkBaseline tells what its runtime really needs.
+	Runtime int64
 	// Wall is what the kernel lets the child reach; nil leaves that to Deno.
 	Wall *launcher.Wall
 }
@@ -116,9 +119,10 @@ func Start(command Command, limits Limits) (*Child, error) {
 		limits:  limits,
 		group:   group,
 		stdin:   ends[0].ours, stdout: ends[1].ours, stderr: ends[2].ours, frames: ends[3].ours,
-		out:  newCapture(limits.Output),
-		err:  newCapture(limits.Output),
-		done: make(chan struct{}),
+		out:   newCapture(limits.Output),
+		err:   newCapture(limits.Output),
+		done:  make(chan struct{}),
+		meter: meter{baseline: command.Runtime},
 		process: &exec.Cmd{
 			Path:        self,
 			Args:        argv,
