@@ -35,12 +35,13 @@ type lines struct {
 
 	open     atomic.Int64  // requests that the SDK has and did not answer
 	answered chan struct{} // holds a token when one was
+	patience time.Duration // how long the end of in waits for them
 	drained  chan struct{} // closed when, after the end of in, all are
 }
 
 func newLines(in io.Reader, out io.Writer, maxLine int64, log *slog.Logger) *lines {
 	return &lines{in: bufio.NewReaderSize(in, 64<<10), out: out, max: maxLine, log: log,
-		ended: make(chan struct{}), answered: make(chan struct{}, 1), drained: make(chan struct{})}
+		ended: make(chan struct{}), answered: make(chan struct{}, 1), drained: make(chan struct{}), patience: goodbye}
 }
 
 func (l *lines) transport() mcp.Transport {
@@ -121,7 +122,7 @@ func (l *lines) next() (line, tail []byte, size int64, err error) {
 // end of what it reads the SDK drops the answers that it has not written yet.
 // Runs don't hold it up, for they are ended with l.ended.
 func (l *lines) awaitAnswers() {
-	patience := time.NewTimer(goodbye)
+	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
 	for l.open.Load() > 0 {
 		select {

@@ -167,7 +167,7 @@ func (o runOutput) text() string {
 		fmt.Fprintf(&b, "\nstderr:\n%s", ended(shorten(o.Stderr)))
 	}
 	if o.Result != nil {
-		fmt.Fprintf(&b, "\nresult: %s\n", shorten(string(o.Result)))
+		fmt.Fprintf(&b, "\nresult: %s", ended(shorten(valueText(o.Result))))
 	}
 	if o.Status == string(supervisor.Completed) && o.Stdout == "" && o.Stderr == "" && o.Result == nil {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
@@ -193,6 +193,15 @@ func (e *guestError) text() string {
 	default:
 		return title + "\n" + strings.TrimRight(e.Traceback, "\n")
 	}
+}
+
+// valueText is a value as JSON, or, for a string of several lines, as they are.
+func valueText(value json.RawMessage) string {
+	var lines string
+	if json.Unmarshal(value, &lines) == nil && strings.Contains(lines, "\n") {
+		return "a string:\n" + lines
+	}
+	return string(value)
 }
 
 func packagesText(packages []packageInfo) string {

@@ -15,7 +15,9 @@ import { isDeepStrictEqual } from "node:util";
 const [binary, programsFile, resultsFile, word = ""] = process.argv.slice(2);
 const offline = process.env.RILLBOX_OFFLINE === "1";
 const { programs } = JSON.parse(readFileSync(programsFile, "utf8"));
-const earlier = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : null;
+const earlier = existsSync(resultsFile)
+  ? JSON.parse(readFileSync(resultsFile, "utf8"))
+  : null;
 
 class Wrong extends Error {}
 
@@ -25,18 +27,31 @@ function check(condition, what) {
 
 const show = (value) => JSON.stringify(value);
 
+/** What is measured, and so differs from one run to the next. */
+const measured = ["duration_ms", "cpu_ms", "peak_memory_bytes", "execution_id"];
+
 /** Returns what of a result must be the same when the program runs again. */
 function lasting(structured) {
-  const { duration_ms, cpu_ms, peak_memory_bytes, execution_id, ...kept } = structured;
-  kept.packages = structured.packages.map((p) => [p.name, p.version, p.source]).sort();
+  const kept = Object.fromEntries(
+    Object.entries(structured).filter(([name]) => !measured.includes(name)),
+  );
+  kept.packages = structured.packages
+    .map((p) => [p.name, p.version, p.source])
+    .sort();
   return kept;
 }
 
 function compare(got, want, what) {
   if (want !== null && typeof want === "object" && "match" in want) {
-    check(new RegExp(want.match).test(got), `${what} is ${show(got)}, want a match of ${want.match}`);
+    check(
+      new RegExp(want.match).test(got),
+      `${what} is ${show(got)}, want a match of ${want.match}`,
+    );
   } else {
-    check(isDeepStrictEqual(got, want), `${what} is ${show(got)}, want ${show(want)}`);
+    check(
+      isDeepStrictEqual(got, want),
+      `${what} is ${show(got)}, want ${show(want)}`,
+    );
   }
 }
 
@@ -47,26 +62,46 @@ function judge(expect, result, heard) {
   check(structured, `no structured result, but the text ${show(text)}`);
   const status = expect.status ?? "completed";
   check(structured.status === status, `status is not ${status}: ${text}`);
-  check(Boolean(result.isError) === (status !== "completed"), `isError is ${result.isError}`);
+  check(
+    Boolean(result.isError) === (status !== "completed"),
+    `isError is ${result.isError}`,
+  );
   for (const name of ["result", "exit_code", "stdout", "stderr", "truncated"]) {
     if (name in expect) compare(structured[name], expect[name], name);
   }
   for (const [name, want] of Object.entries(expect.error ?? {})) {
-    compare(structured.error?.[name] ?? "", name === "name" ? want : { match: want }, `error.${name}`);
+    compare(
+      structured.error?.[name] ?? "",
+      name === "name" ? want : { match: want },
+      `error.${name}`,
+    );
   }
-  const packages = Object.fromEntries(structured.packages.map((p) => [p.name, p.source]));
+  const packages = Object.fromEntries(
+    structured.packages.map((p) => [p.name, p.source]),
+  );
   for (const [name, source] of Object.entries(expect.packages ?? {})) {
     check(name in packages, `package ${name} is not among ${show(packages)}`);
-    check(source === "*" || source === packages[name], `package ${name} came from ${packages[name]}`);
+    check(
+      source === "*" || source === packages[name],
+      `package ${name} came from ${packages[name]}`,
+    );
   }
-  if (expect.text) check(new RegExp(expect.text).test(text), `the text is ${show(text)}`);
+  if (expect.text) {
+    check(new RegExp(expect.text).test(text), `the text is ${show(text)}`);
+  }
   judgeProgress(expect.progress ?? [], heard);
 }
 
 function judgeProgress(wanted, heard) {
-  check(heard[0]?.message.startsWith("started execution "), `progress begins ${show(heard[0])}`);
+  check(
+    heard[0]?.message.startsWith("started execution "),
+    `progress begins ${show(heard[0])}`,
+  );
   heard.slice(1).forEach((now, i) => {
-    check(heard[i].progress < now.progress, `progress went from ${show(heard[i])} to ${show(now)}`);
+    check(
+      heard[i].progress < now.progress,
+      `progress went from ${show(heard[i])} to ${show(now)}`,
+    );
   });
   const rest = heard.map((h) => h.message);
   for (const want of wanted) {
@@ -76,26 +111,41 @@ function judgeProgress(wanted, heard) {
   }
 }
 
-const client = new Client({ name: "rillbox-typescript-client", version: "1.0.0" });
+const client = new Client({
+  name: "rillbox-typescript-client",
+  version: "1.0.0",
+});
 await client.connect(
-  new StdioClientTransport({ command: binary, args: ["serve"], env: process.env, stderr: "inherit" }),
+  new StdioClientTransport({
+    command: binary,
+    args: ["serve"],
+    env: process.env,
+    stderr: "inherit",
+  }),
 );
 
 async function call(name, args, { onMessage, signal } = {}) {
   const heard = [];
-  const result = await client.callTool({ name, arguments: args }, CallToolResultSchema, {
-    timeout: 300_000,
-    signal,
-    onprogress: ({ progress, message }) => {
-      heard.push({ progress, message });
-      onMessage?.(message);
+  const result = await client.callTool(
+    { name, arguments: args },
+    CallToolResultSchema,
+    {
+      timeout: 300_000,
+      signal,
+      onprogress: ({ progress, message }) => {
+        heard.push({ progress, message });
+        onMessage?.(message);
+      },
     },
-  });
+  );
   return { result, heard };
 }
 
-async function run({ name, expect, needs: _, code, ...rest }) {
-  const { result, heard } = await call("run_code", { ...rest, code: code.join("\n") });
+async function run({ name: _name, needs: _needs, expect, code, ...rest }) {
+  const { result, heard } = await call("run_code", {
+    ...rest,
+    code: code.join("\n"),
+  });
   judge(expect, result, heard);
   return lasting(result.structuredContent);
 }
@@ -104,17 +154,37 @@ const checks = {
   async "the tools are described"() {
     const { tools } = await client.listTools();
     const names = tools.map((tool) => tool.name).sort();
-    compare(names, ["cancel_execution", "install_packages", "list_runtimes", "run_code"], "tools");
-    for (const tool of tools) check(tool.title && tool.description && tool.outputSchema, `${tool.name} is bare`);
+    compare(names, [
+      "cancel_execution",
+      "install_packages",
+      "list_runtimes",
+      "run_code",
+    ], "tools");
+    for (const tool of tools) {
+      check(
+        tool.title && tool.description && tool.outputSchema,
+        `${tool.name} is bare`,
+      );
+    }
   },
 
   async "a wrong argument is explained"() {
-    const { result } = await call("run_code", { language: "python", code: "1", packages: "six" });
-    check(result.isError && /packages must be a list/.test(result.content[0].text), result.content[0].text);
+    const { result } = await call("run_code", {
+      language: "python",
+      code: "1",
+      packages: "six",
+    });
+    check(
+      result.isError && /packages must be a list/.test(result.content[0].text),
+      result.content[0].text,
+    );
   },
 
   async "packages are installed"() {
-    const { result } = await call("install_packages", { language: "ts", packages: ["npm:zod@3"] });
+    const { result } = await call("install_packages", {
+      language: "ts",
+      packages: ["npm:zod@3"],
+    });
     check(!result.isError, result.content[0].text);
     const names = result.structuredContent.packages.map((p) => p.name);
     check(names.includes("zod"), `zod@3 resolved to ${names}`);
@@ -123,13 +193,18 @@ const checks = {
   async "cancel_execution ends a run"() {
     let started;
     const id = new Promise((resolve) => started = resolve);
-    const run = call("run_code", { language: "ts", code: "for (;;);" }, { onMessage: (m) => started(m) });
+    const run = call("run_code", { language: "ts", code: "for (;;);" }, {
+      onMessage: (m) => started(m),
+    });
     check(await Promise.race([id, run.then(() => "")]), "no execution began");
     const execution_id = (await id).replace("started execution ", "");
     const { result: answer } = await call("cancel_execution", { execution_id });
     check(!answer.isError, answer.content[0].text);
     const { result } = await run;
-    check(result.isError && result.structuredContent.status === "cancelled", show(result));
+    check(
+      result.isError && result.structuredContent.status === "cancelled",
+      show(result),
+    );
   },
 
   async "a cancelled call leaves the session well"() {
@@ -138,17 +213,28 @@ const checks = {
       signal: controller.signal,
       onMessage: () => controller.abort(),
     });
-    check(await run.then(() => false, () => true), "the cancelled call gave a result");
-    const { result } = await call("run_code", { language: "ts", code: "export default 1" });
+    check(
+      await run.then(() => false, () => true),
+      "the cancelled call gave a result",
+    );
+    const { result } = await call("run_code", {
+      language: "ts",
+      code: "export default 1",
+    });
     compare(result.structuredContent.result, 1, "result");
   },
 
   async "log notifications come at the level asked for"() {
-    const { LoggingMessageNotificationSchema } = await import("@modelcontextprotocol/sdk/types.js");
+    const { LoggingMessageNotificationSchema } = await import(
+      "@modelcontextprotocol/sdk/types.js"
+    );
     const events = [];
-    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
-      events.push(`${params.level} ${params.data.event}`);
-    });
+    client.setNotificationHandler(
+      LoggingMessageNotificationSchema,
+      ({ params }) => {
+        events.push(`${params.level} ${params.data.event}`);
+      },
+    );
     await client.setLoggingLevel("debug");
     await call("run_code", { language: "js", code: "console.log(1)" });
     for (const want of ["info started", "debug stdout", "info ended"]) {
@@ -163,7 +249,11 @@ async function report(name, work) {
     await work();
   } catch (error) {
     failed++;
-    console.log(`FAIL  ${name}: ${error instanceof Wrong ? "" : error.name + ": "}${error.message}`);
+    console.log(
+      `FAIL  ${name}: ${
+        error instanceof Wrong ? "" : error.name + ": "
+      }${error.message}`,
+    );
     return;
   }
   passed++;
@@ -173,12 +263,17 @@ async function report(name, work) {
 console.log("# TypeScript SDK");
 const now = {};
 for (const program of programs) {
-  if (!program.name.includes(word) || offline && program.needs === "network") continue;
+  if (!program.name.includes(word) || offline && program.needs === "network") {
+    continue;
+  }
   await report(program.name, async () => {
     const outcome = now[program.name] = await run(program);
     if (earlier) {
       const was = earlier[program.name];
-      check(isDeepStrictEqual(outcome, was), `the result was ${show(was)}, and is ${show(outcome)}`);
+      check(
+        isDeepStrictEqual(outcome, was),
+        `the result was ${show(was)}, and is ${show(outcome)}`,
+      );
     }
   });
 }
