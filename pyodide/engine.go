@@ -32,7 +32,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-	"rillbox/pyodide/gateway"
 	"rillbox/supervisor"
 )
 
@@ -51,8 +50,8 @@ type Options struct {
 	IndexURL string
 	// CDN is the base URL of Pyodide's packages; empty means DefaultCDN.
 	CDN string
-	// Policy is what may be fetched.
-	Policy gateway.Policy
+	// Policy is what may be fetched and used.
+	Policy cache.Policy
 	// Limits are those in force; the zero value means the defaults.
 	Limits supervisor.Limits
 	// Warm is how many workers are kept started ahead of time, from the first
@@ -83,6 +82,9 @@ var _ supervisor.Toolchain = (*Engine)(nil)
 func New(o Options) (*Engine, error) {
 	if o.Cache == nil {
 		return nil, errors.New("the Python engine needs a cache")
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return nil, err
 	}
 	if o.Limits == (supervisor.Limits{}) {
 		o.Limits = supervisor.DefaultLimits()

@@ -60,7 +60,7 @@ type installed struct {
 
 // planKey describes all that decides what a wish resolves to.
 func (rt *runtime) planKey(w wish) string {
-	return fmt.Sprintf("python/pyodide-%s/%s/%s", Version, rt.origin,
+	return fmt.Sprintf("python/pyodide-%s/%s/%s/%s", Version, rt.origin, rt.policy,
 		digest(append(append(slices.Clone(w.Requirements), "imports"), w.Imports...)...))
 }
 
@@ -82,7 +82,7 @@ func (e *Engine) findPlan(rt *runtime, w wish) *plan {
 		e.o.Log.Warn("an install plan can't be read and is made again", "error", err)
 		return nil
 	}
-	if len(p.Missing) > 0 && !e.o.Cache.Offline() {
+	if len(p.Missing) > 0 && !e.o.Cache.Offline() && !e.o.Policy.NoFetch {
 		return nil
 	}
 	return &p

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"rillbox/deno"
@@ -26,8 +27,9 @@ type runtime struct {
 	snapshot string // the file
 	heap     int64  // bytes of the snapshot
 	gateway  *gateway.Gateway
-	// origin tells plans of this index and CDN from those of others.
-	origin string
+	// origin tells plans of this index and CDN from those of others, policy
+	// those that it may have decided from those made under another.
+	origin, policy string
 }
 
 // preparation makes a runtime while any number of runs wait for it.
@@ -139,6 +141,8 @@ func (e *Engine) openGateway(rt *runtime) error {
 		return err
 	}
 	rt.origin = digest(append([]string{e.o.CDN}, indexes...)...)
+	p := e.o.Policy
+	rt.policy = digest(slices.Concat([]string{p.MinReleaseAge.String()}, p.Allow, []string{"deny"}, p.Deny)...)
 	return nil
 }
 

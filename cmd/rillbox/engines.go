@@ -11,7 +11,6 @@ import (
 	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/pyodide"
-	"rillbox/pyodide/gateway"
 	"rillbox/supervisor"
 )
 
@@ -51,18 +50,14 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		return nil, fmt.Errorf("cannot make the engine for JavaScript and TypeScript: %w", err)
 	}
 	python, err := pyodide.New(pyodide.Options{
-		Cache:       store,
-		Path:        c.PyodidePath,
-		DenoPath:    c.DenoPath,
-		Permissions: c.PyodidePermissions,
-		Env:         c.Env,
-		IndexURL:    c.IndexURL,
-		CDN:         c.CDNURL,
-		Policy: gateway.Policy{
-			Allow:         c.AllowPackages,
-			Deny:          c.DenyPackages,
-			MinReleaseAge: c.MinReleaseAge,
-		},
+		Cache:             store,
+		Path:              c.PyodidePath,
+		DenoPath:          c.DenoPath,
+		Permissions:       c.PyodidePermissions,
+		Env:               c.Env,
+		IndexURL:          c.IndexURL,
+		CDN:               c.CDNURL,
+		Policy:            c.policy(),
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
 		Warm:              c.Warm,
@@ -73,6 +68,16 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		return nil, fmt.Errorf("cannot make the engine for Python: %w", err)
 	}
 	return []supervisor.Toolchain{scripts, python}, nil
+}
+
+// policy is what may be fetched for programs.
+func (c *config) policy() cache.Policy {
+	return cache.Policy{
+		Allow:         c.AllowPackages,
+		Deny:          c.DenyPackages,
+		NoFetch:       !c.FetchPackages,
+		MinReleaseAge: c.MinReleaseAge,
+	}
 }
 
 // Close ends all children first, then gives the cache and the runs' directory up.

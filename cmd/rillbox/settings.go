@@ -34,6 +34,7 @@ type config struct {
 	DenoPermissions, PyodidePermissions deno.Permissions
 	AllowImport, Env                    []string
 	AllowPackages, DenyPackages         []string
+	FetchPackages                       bool
 	MinReleaseAge                       time.Duration
 	IndexURL, CDNURL                    string
 	Warm                                int
@@ -60,6 +61,7 @@ func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 func newConfig() *config {
 	c := &config{
 		CacheMaxBytes: 10 << 30,
+		FetchPackages: true,
 		Warm:          1,
 		Limits:        supervisor.DefaultLimits(),
 		LogLevel:      "info",
@@ -81,9 +83,10 @@ func newConfig() *config {
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("env", &list{p: &c.Env}, "names of environment variables that programs get")
 	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
-	add("allow_packages", &list{p: &c.AllowPackages}, "the only Python packages and hosts that may be used, as globs; empty means any")
-	add("deny_packages", &list{p: &c.DenyPackages}, "Python packages and hosts that may not be used, as globs")
-	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this")
+	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages and hosts that may be used, as globs; empty means any")
+	add("deny_packages", &list{p: &c.DenyPackages}, "packages and hosts that may not be used, as globs")
+	add("fetch_packages", boolean(&c.FetchPackages), "fetch packages for programs; false means only those in the cache")
+	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
 	add("warm", count(&c.Warm), "Python workers that `serve` keeps started ahead of time")

@@ -28,7 +28,7 @@ var (
 func (g *Gateway) explain(what string, err error) error {
 	var (
 		refused     *refusedError
-		denied      *DeniedError
+		denied      *cache.DeniedError
 		unreachable *unreachableError
 		status      *statusError
 		mismatch    *mismatchError
@@ -58,7 +58,7 @@ func (g *Gateway) explain(what string, err error) error {
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "the package gateway failed; its log says why"
 	var answer *httpError
-	var denied *DeniedError
+	var denied *cache.DeniedError
 	switch {
 	case errors.As(err, &answer):
 		status, text = answer.status, answer.text

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rillbox/cache"
 )
 
 const (
@@ -82,7 +84,7 @@ func (e *statusError) Error() string {
 var errNoAnswer = errors.New("no answer in time")
 
 func newFetcher() *fetcher {
-	f := &fetcher{now: time.Now, reachable: isPublic, down: map[string]downUntil{}}
+	f := &fetcher{now: time.Now, reachable: cache.IsPublic, down: map[string]downUntil{}}
 	transport := func() *http.Transport {
 		return &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: connectWait}).DialContext,
@@ -225,7 +227,7 @@ func worthRetrying(err error) bool {
 
 func isRefusal(err error) bool {
 	var refused *refusedError
-	var denied *DeniedError
+	var denied *cache.DeniedError
 	return errors.As(err, &refused) || errors.As(err, &denied)
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	CDN string
 	// Lock is Pyodide's pyodide-lock.json; nil means no files below cdn/.
 	Lock   []byte
-	Policy Policy
+	Policy cache.Policy
 	// Log gets what is refused and what goes wrong; nil discards it.
 	Log *slog.Logger
 }
@@ -67,7 +67,7 @@ type Gateway struct {
 	indexes []*url.URL
 	locked  map[string]entry // by file name: Pyodide's lock file
 	cdn     *url.URL         // nil without one
-	policy  Policy
+	policy  cache.Policy
 	log     *slog.Logger
 	now     func() time.Time // for tests
 
@@ -94,7 +94,7 @@ func New(o Options) (*Gateway, error) {
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
-	if err := g.policy.validate(); err != nil {
+	if err := g.policy.Validate(); err != nil {
 		return nil, fmt.Errorf("package gateway: %w", err)
 	}
 	for _, index := range o.IndexURLs {

@@ -57,8 +57,9 @@ type fileKey struct{ sha256, filename string }
 // entry is a file that may be served, and where it is from.
 type entry struct {
 	File
-	from    source
-	refused string // why it is not served after all
+	from     source
+	registry string // the host of its index or CDN; empty for those of plans
+	refused  string // why it is not served after all
 }
 
 func newGrant(g *Gateway, token string) *Grant {
@@ -162,7 +163,7 @@ func (g *Gateway) planned(f File) (entry, error) {
 }
 
 // linkHost refuses hosts that pages may not link to.
-func (g *Gateway) linkHost(host string) error { return g.policy.checkHost(host, false) }
+func (g *Gateway) linkHost(host string) error { return g.policy.CheckLink(host) }
 
 // remember makes the links of a page work, and forgets the oldest pages when
 // they are too many.

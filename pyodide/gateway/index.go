@@ -60,7 +60,7 @@ func (p *projectPage) fresh(now time.Time) bool {
 
 // entry is the file f of the page, to be served.
 func (p *projectPage) entry(g *Gateway, f *pageFile) entry {
-	e := entry{refused: f.refused, File: File{
+	e := entry{refused: f.refused, registry: p.index.Hostname(), File: File{
 		Name: p.project, Version: f.version, Filename: f.Filename,
 		SHA256: f.sha256(), Source: "index", Size: f.Size,
 	}}
@@ -85,7 +85,13 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 		return nil, &refusedError{"no package index is configured"}
 	}
 	var lacking []*projectPage
+	var denied error
 	for _, index := range g.indexes {
+		// An index that the operator denied is as good as not configured.
+		if err := g.policy.CheckPackage(cache.Python, name, index.Hostname()); err != nil {
+			denied = err
+			continue
+		}
 		p, err := g.projectOf(ctx, index, name)
 		if err != nil {
 			return nil, err
@@ -95,6 +101,9 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 			return p, nil
 		}
 		lacking = append(lacking, p)
+	}
+	if denied != nil {
+		return nil, denied
 	}
 	return nil, errNoProject
 }

@@ -34,6 +34,7 @@ func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
 			link.User = nil
 			e.URL = link.String()
 			e.from = source{url: link, home: g.cdn, host: g.linkHost}
+			e.registry = link.Hostname()
 		}
 		files[p.FileName] = e
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"rillbox/cache"
 )
 
 const (
@@ -13,7 +15,6 @@ const (
 
 var (
 	projectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
-	separators  = regexp.MustCompile(`[-_.]+`)
 	// filename holds what distributions, Pyodide's own archives and wheels'
 	// local versions ("1.0+cpu", epochs "1!2.0") use, and nothing that a path,
 	// a URL or a terminal could read as more than a name.
@@ -21,11 +22,8 @@ var (
 	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Normalize is a project's name as indexes compare it (PEP 503): lower case,
-// with runs of '-', '_' and '.' as one '-'.
-func Normalize(name string) string {
-	return strings.ToLower(separators.ReplaceAllString(name, "-"))
-}
+// Normalize is a project's name as indexes compare it (PEP 503).
+func Normalize(name string) string { return cache.NormalizePython(name) }
 
 // isProjectName says whether name could be a project's (PEP 508).
 func isProjectName(name string) bool {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"rillbox/cache"
 )
 
 const simpleJSON = "application/vnd.pypi.simple.v1+json"
@@ -244,7 +246,7 @@ func fileLink(base *url.URL, ref string) (link *url.URL, refused string) {
 }
 
 // visible says whether the file is old enough for the policy.
-func (f *pageFile) visible(policy Policy, now time.Time) bool {
+func (f *pageFile) visible(policy cache.Policy, now time.Time) bool {
 	if policy.MinReleaseAge <= 0 {
 		return true
 	}
@@ -253,7 +255,7 @@ func (f *pageFile) visible(policy Policy, now time.Time) bool {
 }
 
 // render makes the page that a guest gets, its links leading to fileURL.
-func (p *page) render(policy Policy, now time.Time, fileURL func(sha256, filename string) string) ([]byte, error) {
+func (p *page) render(policy cache.Policy, now time.Time, fileURL func(sha256, filename string) string) ([]byte, error) {
 	doc := struct {
 		Meta struct {
 			APIVersion string `json:"api-version"`

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rillbox/cache"
 )
 
 func mustURL(t testing.TB, s string) *url.URL {
@@ -96,7 +98,7 @@ func checkPage(t *testing.T, p *page) {
 			t.Errorf("%s leads to %v", f.Filename, f.link)
 		}
 	}
-	body, err := p.render(Policy{}, time.Now(), func(sum, name string) string { return "http://gateway/" + sum + "/" + name })
+	body, err := p.render(cache.Policy{}, time.Now(), func(sum, name string) string { return "http://gateway/" + sum + "/" + name })
 	if err != nil || !json.Valid(body) {
 		t.Errorf("render: %v, %s", err, body)
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rillbox/cache"
 )
 
 const (
@@ -119,7 +121,7 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 		return &httpError{http.StatusNotFound, fmt.Sprintf("%.200q is not the name of a package", name)}
 	}
 	name = Normalize(name)
-	if err := g.policy.Check(name); err != nil {
+	if err := g.policy.CheckPackage(cache.Python, name, ""); err != nil {
 		return err
 	}
 	// A guest that hangs up keeps its place until the page is there, so that it
@@ -194,7 +196,7 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	if err != nil {
 		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q does not end in the file name of a wheel", text)}
 	}
-	if err := errors.Join(g.policy.Check(name), g.policy.CheckHost(u.Hostname())); err != nil {
+	if err := errors.Join(g.policy.CheckPackage(cache.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
 		return entry{}, err
 	}
 	if g.policy.MinReleaseAge > 0 {
@@ -211,7 +213,7 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	u.Fragment, u.RawFragment = "", ""
 	return entry{
 		File: File{Name: name, Version: version, Filename: filename, URL: u.String(), SHA256: sum, Source: "url"},
-		from: source{url: u, host: g.policy.CheckHost},
+		from: source{url: u, host: g.policy.CheckHost}, registry: u.Hostname(),
 	}, nil
 }
 
@@ -228,7 +230,7 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 // checkedBlob is blob for what the policy and the file's own page allow; its
 // errors are for the guest.
 func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
-	if err := g.policy.Check(e.Name); err != nil {
+	if err := g.policy.CheckPackage(cache.Python, e.Name, e.registry); err != nil {
 		return "", false, err
 	}
 	if e.refused != "" {

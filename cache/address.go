@@ -1,4 +1,4 @@
-package gateway
+package cache
 
 import "net/netip"
 
@@ -28,9 +28,9 @@ func prefixes(blocks ...string) []netip.Prefix {
 	return parsed
 }
 
-// isPublic says whether an address is of the public Internet, so that a guest
+// IsPublic says whether an address is of the public Internet, so that a guest
 // may cause a connection to it.
-func isPublic(addr netip.Addr) bool {
+func IsPublic(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {
 		b := addr.As16()

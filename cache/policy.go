@@ -1,0 +1,210 @@
+package cache
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Policy is what the operator lets be fetched for programs, and used of what
+// was fetched before. The zero value allows all.
+//
+// Allow, when it is not empty, names what may be; everything else is refused.
+// Deny names what may not be, and wins over Allow. Both hold globs, whose '*'
+// stands for any characters, '/' among them:
+//
+//	lodash, @acme/*   packages of this name, whatever kind they are; upper and
+//	                  lower case don't matter, nor do '-', '_', '.' in Python's
+//	npm:lodash        packages of one kind: npm, jsr or python
+//	host:*.acme.test  hosts: of URLs that programs name, of registries, and of
+//	                  what these lead to; in Allow, all that a registry there has
+//	files.acme.test   with a dot, or "*" alone: hosts as well as packages, but no
+//	                  registry is allowed by it
+//
+// What has a name and a URL, a wheel by URL, needs both allowed. The hosts that
+// a registry's answers lead to are only looked for in Deny: naming packages in
+// Allow would otherwise forbid all of them.
+type Policy struct {
+	Allow, Deny []string
+	// NoFetch serves from the cache alone.
+	NoFetch bool
+	// MinReleaseAge hides releases that are younger, and those whose registry
+	// does not tell. URLs never tell and are refused. 0 means any.
+	MinReleaseAge time.Duration
+}
+
+// Kind is where a package's name has its meaning.
+type Kind string
+
+// The kinds of packages.
+const (
+	NPM    Kind = "npm"
+	JSR    Kind = "jsr"
+	Python Kind = "python"
+)
+
+const hostKind = "host"
+
+// DeniedError says that the operator's policy refuses a package, a host or a
+// URL.
+type DeniedError struct {
+	What string // "package", "host", "URL"
+	Name string
+	// Listed is the pattern of Policy.Deny that names it; empty when
+	// Policy.Allow lacks it.
+	Listed string
+}
+
+func (e *DeniedError) Error() string {
+	if e.Listed == "" {
+		return fmt.Sprintf("the operator denied %s %q: it is not among the allowed ones", e.What, e.Name)
+	}
+	return fmt.Sprintf("the operator denied %s %q: the list of denied ones has %q", e.What, e.Name, e.Listed)
+}
+
+// CheckPackage returns a *DeniedError when the package called name may not be
+// used. registry is the host that it comes from; empty, when that is not known
+// yet, stands for one that may be allowed: check again when it is known.
+func (p Policy) CheckPackage(kind Kind, name, registry string) error {
+	name, registry = normal(kind, name), normal(hostKind, registry)
+	if pattern, ok := find(p.Deny, kind, name); ok {
+		return &DeniedError{What: "package", Name: name, Listed: pattern}
+	}
+	if pattern, ok := find(p.Deny, hostKind, registry); ok && registry != "" {
+		return &DeniedError{What: "host", Name: registry, Listed: pattern}
+	}
+	if _, ok := find(p.Allow, kind, name); ok || len(p.Allow) == 0 {
+		return nil
+	}
+	registries := slices.Clone(p.Allow)
+	registries = slices.DeleteFunc(registries, func(pattern string) bool { return !strings.HasPrefix(pattern, hostKind+":") })
+	if _, ok := find(registries, hostKind, registry); ok || registry == "" && len(registries) > 0 {
+		return nil
+	}
+	return &DeniedError{What: "package", Name: name}
+}
+
+// CheckHost returns a *DeniedError when a program may not name URLs of host.
+func (p Policy) CheckHost(host string) error {
+	if err := p.CheckLink(host); err != nil {
+		return err
+	}
+	if _, ok := find(p.Allow, hostKind, normal(hostKind, host)); !ok && len(p.Allow) > 0 {
+		return &DeniedError{What: "host", Name: normal(hostKind, host)}
+	}
+	return nil
+}
+
+// CheckLink returns a *DeniedError when nothing may be fetched from host,
+// though a registry leads there.
+func (p Policy) CheckLink(host string) error {
+	host = normal(hostKind, host)
+	if pattern, ok := find(p.Deny, hostKind, host); ok {
+		return &DeniedError{What: "host", Name: host, Listed: pattern}
+	}
+	return nil
+}
+
+// versioned is what a part of a URL's path has after a package's name.
+var versioned = regexp.MustCompile(`^(.[^@]*)@.*$`)
+
+// CheckURL returns a *DeniedError when a module may not be imported from u:
+// because of its host, or because its path names a denied package, as those of
+// hosts do that serve npm's or JSR's ("https://esm.sh/evil@1").
+func (p Policy) CheckURL(u *url.URL) error {
+	if err := p.CheckHost(u.Hostname()); err != nil {
+		return err
+	}
+	if p.MinReleaseAge > 0 {
+		return fmt.Errorf("the operator asks for a minimum release age, which a URL such as %s does not tell: use a release of a registry (npm:, jsr:)", u.Redacted())
+	}
+	scope := ""
+	for part := range strings.SplitSeq(u.Path, "/") {
+		name := versioned.ReplaceAllString(strings.TrimPrefix(part, "*"), "$1")
+		for _, kind := range []Kind{NPM, JSR} {
+			for _, name := range []string{name, scope + name} {
+				if pattern, ok := find(p.Deny, kind, normal(kind, name)); ok && name != "" {
+					return &DeniedError{What: "URL", Name: u.Redacted(), Listed: pattern}
+				}
+			}
+		}
+		if scope = ""; strings.HasPrefix(part, "@") {
+			scope = part + "/"
+		}
+	}
+	return nil
+}
+
+// Restricts says whether what is in the cache may still be refused.
+func (p Policy) Restricts() bool {
+	return len(p.Allow) > 0 || len(p.Deny) > 0 || p.MinReleaseAge > 0
+}
+
+// Validate says which glob is malformed.
+func (p Policy) Validate() error {
+	for _, pattern := range slices.Concat(p.Allow, p.Deny) {
+		for _, kind := range []Kind{NPM, Python, hostKind} {
+			glob, applies := globFor(pattern, kind)
+			if _, err := path.Match(glob, ""); applies && (err != nil || glob == "") {
+				return fmt.Errorf("package pattern %q: want a name or a glob such as \"numpy\", \"npm:@acme/*\" or \"host:files.acme.test\"", pattern)
+			}
+		}
+	}
+	if p.MinReleaseAge < 0 {
+		return fmt.Errorf("minimum release age %v: must not be negative", p.MinReleaseAge)
+	}
+	return nil
+}
+
+// find finds the pattern that name, in its normal form, matches as a kind.
+func find(patterns []string, kind Kind, name string) (pattern string, ok bool) {
+	i := slices.IndexFunc(patterns, func(pattern string) bool {
+		glob, applies := globFor(pattern, kind)
+		matches, _ := path.Match(glob, flat(name)) // valid since Validate
+		return applies && matches
+	})
+	if i < 0 {
+		return "", false
+	}
+	return patterns[i], true
+}
+
+// globFor gives the glob that a pattern has for names of a kind, if any.
+func globFor(pattern string, kind Kind) (glob string, applies bool) {
+	glob = pattern
+	if prefix, rest, ok := strings.Cut(pattern, ":"); ok && slices.Contains([]Kind{NPM, JSR, Python, hostKind}, Kind(prefix)) {
+		if Kind(prefix) != kind {
+			return "", false
+		}
+		glob = rest
+	} else if kind == hostKind && pattern != "*" && !strings.Contains(pattern, ".") {
+		return "", false
+	}
+	return flat(normal(kind, glob)), true
+}
+
+// flat takes the meaning of a separator from '/', so that '*' matches it.
+func flat(name string) string { return strings.ReplaceAll(name, "/", "\x01") }
+
+// normal is the form in which names of a kind are compared.
+func normal(kind Kind, name string) string {
+	switch kind {
+	case Python:
+		return NormalizePython(name)
+	case hostKind:
+		return strings.TrimSuffix(strings.ToLower(name), ".")
+	}
+	return strings.ToLower(name)
+}
+
+var pythonSeparators = regexp.MustCompile(`[-_.]+`)
+
+// NormalizePython is a Python project's name as indexes compare it (PEP 503):
+// lower case, with runs of '-', '_' and '.' as one '-'.
+func NormalizePython(name string) string {
+	return strings.ToLower(pythonSeparators.ReplaceAllString(name, "-"))
+}

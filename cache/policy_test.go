@@ -1,0 +1,98 @@
+package cache
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPolicy(t *testing.T) {
+	for _, row := range []struct {
+		policy  Policy
+		allowed string // kind:package, host:name, or kind:package<registry
+		denied  string
+	}{
+		{Policy{}, "python:numpy npm:@a/b jsr:@std/csv host:example.com", ""},
+		{Policy{Deny: []string{"evil*"}}, "python:numpy npm:good-evil npm:@a/evil host:example.com host:evil.test", "python:evil npm:evil-thing python:Evil.Thing npm:EVIL"},
+		{Policy{Deny: []string{"zope.interface"}}, "npm:zope-interface", "python:zope_interface npm:zope.interface"},
+		{Policy{Allow: []string{"Zope.*", "six"}}, "python:zope-interface python:zope_event python:six npm:SIX", "python:numpy host:example.com python:zope"},
+		{Policy{Allow: []string{"*"}, Deny: []string{"numpy"}}, "python:six npm:@a/b host:example.com", "python:numpy python:NumPy npm:numpy"},
+		{Policy{Deny: []string{"*"}}, "", "python:six npm:@a/b jsr:@a/b host:example.com host:localhost"},
+		{Policy{Allow: []string{"numpy"}, Deny: []string{"num*"}}, "", "python:numpy python:six"},
+		{Policy{Deny: []string{"*.Example.com"}}, "python:six host:example.com", "host:a.example.com host:A.EXAMPLE.COM host:a.example.com. npm:six<a.example.com"},
+		{Policy{Allow: []string{"demo", "files.example.com"}}, "npm:demo host:files.example.com", "host:example.com host:files.example.com.evil.test npm:other<files.example.com"},
+		{Policy{Deny: []string{"@acme/*"}}, "npm:acme npm:@acme-x/y npm:left", "npm:@acme/tools jsr:@acme/tools npm:@ACME/x"},
+		{Policy{Allow: []string{"npm:left", "python:six", "jsr:@std/*"}}, "npm:left python:six jsr:@std/csv", "python:left npm:six npm:@std/csv jsr:@other/csv host:left"},
+		{Policy{Deny: []string{"npm:left"}}, "python:left jsr:@left/left host:left", "npm:left npm:Left"},
+		{Policy{Deny: []string{"host:registry.*"}}, "npm:registry.x npm:left<npm.test", "npm:left<registry.test host:registry.test"},
+		{Policy{Allow: []string{"host:npm.acme.test", "six"}}, "npm:any<npm.acme.test npm:any<NPM.acme.test. npm:unknown-yet host:npm.acme.test python:six<elsewhere.test", "npm:any<elsewhere.test host:six"},
+		{Policy{Allow: []string{"host:npm.acme.test"}, Deny: []string{"left"}}, "npm:right<npm.acme.test", "npm:left<npm.acme.test npm:left"},
+		{Policy{Allow: []string{"p*"}}, "npm:pad", "host:pypi.test npm:left<pypi.test"},
+	} {
+		check := func(what string) error {
+			kind, name, _ := strings.Cut(what, ":")
+			if kind == "host" {
+				return row.policy.CheckHost(name)
+			}
+			name, registry, _ := strings.Cut(name, "<")
+			return row.policy.CheckPackage(Kind(kind), name, registry)
+		}
+		if err := row.policy.Validate(); err != nil {
+			t.Errorf("%+v: %v", row.policy, err)
+		}
+		for name := range strings.FieldsSeq(row.allowed) {
+			if err := check(name); err != nil {
+				t.Errorf("%+v refuses %s: %v", row.policy, name, err)
+			}
+		}
+		for name := range strings.FieldsSeq(row.denied) {
+			if err := check(name); err == nil || !strings.Contains(err.Error(), "the operator denied") {
+				t.Errorf("%+v on %s: %v", row.policy, name, err)
+			}
+		}
+	}
+	for _, bad := range []string{"", "[a", "npm:", "npm:[", "host:", "a[b-"} {
+		if err := (Policy{Deny: []string{bad}}).Validate(); err == nil || !strings.Contains(err.Error(), `"`+bad+`"`) {
+			t.Errorf("the glob %q: %v", bad, err)
+		}
+	}
+	if err := (Policy{MinReleaseAge: -time.Hour}).Validate(); err == nil {
+		t.Error("a negative age passed")
+	}
+}
+
+func TestURLsThatNameDeniedPackages(t *testing.T) {
+	p := Policy{Deny: []string{"evil", "@acme/*", "host:bad.test"}}
+	for address, refused := range map[string]bool{
+		"https://esm.test/left@4":                     false,
+		"https://esm.test/evilish@4/evil.js":          false,
+		"https://user:secret@esm.test/":               false,
+		"https://esm.test/evil@4":                     true,
+		"https://esm.test/evil":                       true,
+		"https://esm.test/stable/EVIL@4.0.0/es2022/x": true,
+		"https://esm.test/*evil@4":                    true,
+		"https://esm.test/%65vil%404":                 true,
+		"https://cdn.test/npm/evil@1/dist/x.js":       true,
+		"https://jsr.test/@acme/x/1.0.0/mod.ts":       true,
+		"https://esm.test/@acme/x@1.0.0":              true,
+		"https://esm.test/@acme%2Fx@1":                true,
+		"https://bad.test/left":                       true,
+		"https://BAD.test./left":                      true,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var denied *DeniedError
+		if err := p.CheckURL(u); (err != nil) != refused || err != nil && !errors.As(err, &denied) {
+			t.Errorf("%s: %v", address, err)
+		} else if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("a password is told: %v", err)
+		}
+	}
+	if err := (Policy{MinReleaseAge: time.Hour}).CheckURL(&url.URL{Scheme: "https", Host: "esm.test", Path: "/x"}); err == nil {
+		t.Error("a URL passed, whose age nobody knows")
+	}
+}
