@@ -76,6 +76,8 @@ type attack struct {
 	// bare runs the control as a bare Deno process with all permissions and our
 	// environment, outside of Rillbox. JavaScript and TypeScript only.
 	bare bool
+	// bareFlags are the bare process's flags beside --allow-all; they imply bare.
+	bareFlags []string
 	// noControl says why there is no control.
 	noControl string
 	// prepare makes what the attack needs beside the scene.
@@ -149,7 +151,7 @@ func (a attack) runBounded(t *testing.T) {
 func (a attack) runControl(t *testing.T) {
 	s := newScene(t, a)
 	var o outcome
-	if a.bare {
+	if a.bare || a.bareFlags != nil {
 		o = a.runBare(t, s)
 	} else {
 		grants := s.fill(a.control)
@@ -249,7 +251,7 @@ func (a attack) runBare(t *testing.T, s *scene) outcome {
 	write(t, file, s.fillText(a.code))
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, denoBinary(t).Path, append([]string{"run", "--quiet", "--no-prompt", "--allow-all", file}, s.fill(a.args)...)...)
+	cmd := exec.CommandContext(ctx, denoBinary(t).Path, slices.Concat([]string{"run", "--quiet", "--no-prompt", "--allow-all"}, a.bareFlags, []string{file}, s.fill(a.args))...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DENO_DIR="+filepath.Join(dir, "deno"), "NO_COLOR=1")
 	cmd.Stdin = strings.NewReader(a.stdin)
