@@ -3,9 +3,6 @@
 package hostile
 
 import (
-	"archive/zip"
-	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -18,46 +15,8 @@ func workerFile(t *testing.T, s *scene) {
 // secretWheel puts a wheel beside the secret whose module holds it.
 func secretWheel(project string) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) {
-		content := zipOf(t, wheelFiles(project, "1.0", `secret = "`+s.secret+`"`)...)
-		write(t, filepath.Join(s.dir(), project+"-1.0-py3-none-any.whl"), string(content))
-	}
-}
-
-// zipFile is one entry of an archive.
-type zipFile struct {
-	name, text string
-	mode       os.FileMode
-}
-
-func zipOf(t testing.TB, files ...zipFile) []byte {
-	t.Helper()
-	var buffer bytes.Buffer
-	archive := zip.NewWriter(&buffer)
-	for _, file := range files {
-		header := &zip.FileHeader{Name: file.name, Method: zip.Deflate}
-		header.SetMode(0o644 | file.mode)
-		w, err := archive.CreateHeader(header)
-		if err == nil {
-			_, err = w.Write([]byte(file.text))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buffer.Bytes()
-}
-
-// wheelFiles are what a wheel with one module needs.
-func wheelFiles(project, version, code string) []zipFile {
-	info := project + "-" + version + ".dist-info/"
-	return []zipFile{
-		{name: project + "/__init__.py", text: code + "\n"},
-		{name: info + "METADATA", text: "Metadata-Version: 2.1\nName: " + project + "\nVersion: " + version + "\n"},
-		{name: info + "WHEEL", text: "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{name: info + "RECORD"},
+		content := zipOf(t, wheelFiles(project, `secret = "`+s.secret+`"`)...)
+		write(t, filepath.Join(s.dir(), wheelName(project)), string(content))
 	}
 }
 

@@ -1,0 +1,142 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"rillbox/cache/cachetest"
+	"rillbox/deno"
+	"rillbox/pyodide"
+	"rillbox/supervisor"
+)
+
+// zipFile is one entry of an archive.
+type zipFile struct {
+	name, text string
+	mode       os.FileMode
+}
+
+func zipOf(t testing.TB, files ...zipFile) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	archive := zip.NewWriter(&buffer)
+	for _, file := range files {
+		header := &zip.FileHeader{Name: file.name, Method: zip.Deflate}
+		header.SetMode(0o644 | file.mode)
+		w, err := archive.CreateHeader(header)
+		if err == nil {
+			_, err = w.Write([]byte(file.text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// wheelFiles are what a wheel of one module and version 1.0 needs; metadata is
+// added to its METADATA.
+func wheelFiles(project, code string, metadata ...string) []zipFile {
+	info := project + "-1.0.dist-info/"
+	return []zipFile{
+		{name: project + "/__init__.py", text: code + "\n"},
+		{name: info + "METADATA", text: "Metadata-Version: 2.1\nName: " + project + "\nVersion: 1.0\n" + strings.Join(metadata, "\n") + "\n"},
+		{name: info + "WHEEL", text: "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{name: info + "RECORD"},
+	}
+}
+
+func wheelName(project string) string { return project + "-1.0-py3-none-any.whl" }
+
+// index is a package index of the operator's on loopback.
+type index struct {
+	server *httptest.Server
+	root   string // a path that no other index had, since pages are cached by URL
+
+	mu     sync.Mutex
+	wheels map[string][]byte // by project
+	asked  []string
+}
+
+func newIndex(t *testing.T) *index {
+	i := &index{root: "/" + newSecret(), wheels: map[string][]byte{}}
+	i.server = httptest.NewServer(i)
+	t.Cleanup(i.server.Close)
+	return i
+}
+
+func (i *index) url() string { return i.server.URL + i.root + "/simple" }
+
+// put gives the index a wheel.
+func (i *index) put(project string, content []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.wheels[project] = content
+}
+
+func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	i.asked = append(i.asked, r.URL.Path)
+	path, known := strings.CutPrefix(r.URL.Path, i.root)
+	project, isPage := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/simple/")
+	name, isFile := strings.CutPrefix(path, "/files/")
+	if isFile {
+		project, _, _ = strings.Cut(name, "-1.0-")
+	}
+	content := i.wheels[project]
+	i.mu.Unlock()
+	switch {
+	case !known || content == nil:
+		http.NotFound(w, r)
+	case isPage:
+		sum := sha256.Sum256(content)
+		w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"meta": map[string]string{"api-version": "1.1"}, "name": project, "versions": []string{"1.0"},
+			"files": []any{map[string]any{
+				"filename": wheelName(project), "url": i.server.URL + i.root + "/files/" + wheelName(project), "size": len(content),
+				"hashes": map[string]string{"sha256": hex.EncodeToString(sum[:])},
+			}},
+		})
+	case isFile:
+		_, _ = w.Write(content)
+	}
+}
+
+// pythonEngine makes an engine of the test's own.
+func pythonEngine(t *testing.T, change func(*pyodide.Options)) *pyodide.Engine {
+	t.Helper()
+	o := pyodide.Options{Cache: openShared(t), Limits: supervisor.DefaultLimits()}
+	change(&o)
+	engine, err := pyodide.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(supervisor.Event) {}))
+	return engine
+}
+
+// allowAll is the control's: all permissions and no second wall.
+func allowAll(t *testing.T, o *pyodide.Options) {
+	t.Helper()
+	permissions, err := deno.Parse([]string{"--allow-all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Permissions, o.WithoutSecondWall = permissions, true
+}
