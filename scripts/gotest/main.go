@@ -93,7 +93,9 @@ func (t *tally) take(e event) {
 	id := name{e.Package, e.Test}
 	switch e.Action {
 	case "output", "build-output":
-		t.output[id] = append(t.output[id], e.Output)
+		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT, NAME
+			t.output[id] = append(t.output[id], e.Output)
+		}
 	case "run":
 		for parent := e.Test; strings.Contains(parent, "/"); {
 			parent = parent[:strings.LastIndex(parent, "/")]
