@@ -4,7 +4,7 @@
  * It starts without knowing its program, says `ready`, and then waits for its
  * request; see ../deno/wire.ts. Frames of its own, all before the guest's code
  * starts: `resolve` (answered by a second request: the install plan),
- * `progress`, `installed` and `started`. `fatal` says that Python itself broke.
+ * `installed` and `started`. `fatal` says that Python itself broke.
  */
 
 import { FrameWriter, PROTOCOL, readRequest } from "../deno/wire.ts";
