@@ -142,6 +142,9 @@ func (a attack) runBounded(t *testing.T) {
 	if program := (*supervisor.ProgramError)(nil); o.err != nil && !errors.As(o.err, &program) {
 		t.Errorf("the bounded run failed: %v", o.err)
 	}
+	if o.Error != nil && o.Error.Name == "ProtocolError" && o.Duration == 0 {
+		t.Errorf("the program was never started:\n%s", o.text())
+	}
 	ends := append(a.ends, supervisor.Completed, supervisor.Failed)
 	if o.err == nil && !slices.Contains(ends, o.Status) || o.ExitCode == 125 {
 		t.Errorf("the bounded run ended as %s\n%s", o.Status, o.text())
@@ -358,6 +361,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
+	removeProgram()
 	for _, engine := range shared.engines {
 		engine.Close()
 	}

