@@ -114,8 +114,7 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 	if rt.worker, err = e.workerFiles(ctx); err != nil {
 		return nil, err
 	}
-	tell("preparing Python", 0, 0)
-	if err = e.takeSnapshot(ctx, rt); err != nil {
+	if err = e.takeSnapshot(ctx, rt, func() { tell("preparing Python", 0, 0) }); err != nil {
 		return nil, err
 	}
 	return rt, e.openGateway(rt)

@@ -20,13 +20,15 @@ import (
 const snapshotKind = "snapshot"
 
 // takeSnapshot finds the memory of a started Python in the cache, or makes it:
-// about three seconds once, in place of the same before every run.
-func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime) error {
+// about three seconds once, in place of the same before every run. making is
+// called when it has to be made.
+func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, making func()) error {
 	key, err := snapshotKey(rt)
 	if err != nil {
 		return err
 	}
 	rt.snapshot, _, err = e.o.Cache.GetOrPut(ctx, snapshotKind, key, func(ctx context.Context, w io.Writer) error {
+		making()
 		return e.makeSnapshot(ctx, rt, w)
 	})
 	if err != nil {
