@@ -86,6 +86,20 @@ func readNPMConfig() npmConfig {
 	return conf
 }
 
+// NPMRegistries lists the registries that this machine's npm configuration
+// names, by environment or file.
+func NPMRegistries() []string {
+	var registries []string
+	for _, settings := range readNPMConfig() {
+		for key, value := range settings {
+			if key == "registry" || strings.HasSuffix(key, ":registry") {
+				registries = append(registries, value)
+			}
+		}
+	}
+	return registries
+}
+
 // readNPMRC reads key=value lines; what can't be read is empty.
 func readNPMRC(path string) map[string]string {
 	settings := map[string]string{}

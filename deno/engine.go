@@ -47,8 +47,9 @@ type Options struct {
 	DenoPath string
 	// Env names the variables of our environment that programs get.
 	Env []string
-	// MinReleaseAge is how old a version of a package must be; 0 means any.
-	MinReleaseAge time.Duration
+	// Policy is what may be fetched and used. Where it sets no minimum release
+	// age, Deno's own holds: 24 hours for npm and JSR.
+	Policy cache.Policy
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	Limits            supervisor.Limits
@@ -71,6 +72,9 @@ func New(o Options) (*Engine, error) {
 		if host == "" || strings.ContainsAny(host, ", \n") {
 			return nil, fmt.Errorf("host %q for URL imports: want a host, with a port if need be", host)
 		}
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return nil, err
 	}
 	if len(o.AllowImport) > 0 {
 		o.Permissions = o.Permissions.With("allow-import", o.AllowImport...)
@@ -116,7 +120,7 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(super
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.planner.plan(ctx, e.fetcher(binary, e.options.Permissions), wanted.roots, emit)
+	p, err := e.plan(ctx, binary, e.options.Permissions, wanted.roots, emit)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +156,9 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, allowed: p, minAge: e.options.MinReleaseAge, limits: e.options.Limits, log: e.options.Log}
+	f := fetcher{cache: e.options.Cache, binary: binary, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
+	_, hosts := p.Allowed("import")
+	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
 	if p.All() {
 		f.imports = append(f.imports, "--allow-import")
 	}
@@ -184,7 +190,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	}
 	var install plan
 	if len(wanted.roots) > 0 {
-		install, err = e.planner.plan(ctx, e.fetcher(binary, permissions), wanted.roots, emit)
+		install, err = e.plan(ctx, binary, permissions, wanted.roots, emit)
 		var missing *PackageError
 		var ended endedError
 		switch {
@@ -231,7 +237,7 @@ func (e *Engine) runChild(ctx context.Context, p supervisor.Program, r run, emit
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	command, err := e.command(dir, p, r)
+	command, err := e.command(ctx, dir, p, r)
 	if err != nil {
 		return supervisor.Result{}, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -304,7 +310,7 @@ var valueSource string
 var envSource string
 
 // command writes the run's files into dir and says how to start Deno there.
-func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Command, error) {
+func (e *Engine) command(ctx context.Context, dir string, p supervisor.Program, r run) (supervisor.Command, error) {
 	own := filepath.Join(dir, ownDir)
 	denoDir := filepath.Join(own, "deno")
 	main := filepath.Join(dir, r.module.file)
@@ -344,8 +350,14 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 	}
 	// Deno writes what it compiled here, where no other run sees it. The modules
 	// themselves are the cache's.
+	modules := e.options.Cache.DenoDir()
+	if e.options.Policy.Restricts() {
+		if modules, err = e.view(ctx, r.install); err != nil {
+			return supervisor.Command{}, err
+		}
+	}
 	for _, name := range []string{"npm", "remote"} {
-		if err := os.Symlink(filepath.Join(e.options.Cache.DenoDir(), name), filepath.Join(denoDir, name)); err != nil {
+		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
 			return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
 		}
 	}
@@ -355,7 +367,7 @@ func (e *Engine) command(dir string, p supervisor.Program, r run) (supervisor.Co
 		}
 	}
 	wall, err := r.permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
-		[]string{r.binary.Path, e.options.Cache.DenoDir()}, []string{dir})
+		[]string{r.binary.Path, modules}, []string{dir})
 	if err != nil {
 		return supervisor.Command{}, err
 	}

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +44,8 @@ type fetcher struct {
 	binary  Binary
 	allowed Permissions // of which those for imports matter
 	imports []string    // as flags
-	minAge  time.Duration
+	named   []string    // hosts that may be on private addresses
+	policy  cache.Policy
 	limits  supervisor.Limits
 	log     *slog.Logger
 }
@@ -60,30 +61,52 @@ func (f fetcher) fetchLimits() supervisor.Limits {
 // network counts as unreachable.
 const connectTime = 4 * time.Second
 
+// offline says that only the cache may be asked.
+func (f fetcher) offline() bool { return f.cache.Offline() || f.policy.NoFetch }
+
 // run runs Deno with args, which name files in dir, and gives its stdout. line
 // hears of each URL that is fetched.
 func (f fetcher) run(ctx context.Context, dir string, line func(string), args ...string) ([]byte, error) {
+	var child *supervisor.Child
+	started := make(chan struct{}) // closed when child is set
+	address, port := deadEnd, []uint16(nil)
+	var network *proxy
+	if !f.offline() {
+		var err error
+		network, err = startProxy(f.policy, f.named, func() {
+			<-started
+			if child != nil {
+				child.Kill(supervisor.Failed, "a connection failed")
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer network.close()
+		address, port = network.url(), []uint16{network.port()}
+	}
 	home, err := supervisor.NewRunDir()
 	if err != nil {
 		return nil, err
 	}
-	env, files := fetchEnv(f.cache.Offline())
-	child, err := supervisor.Start(supervisor.Command{
+	env, files := fetchEnv(address)
+	child, err = supervisor.Start(supervisor.Command{
 		Path: f.binary.Path,
 		Args: args,
 		Env:  append(env, "DENO_DIR="+f.cache.DenoDir()),
 		Dir:  home,
 		Wall: &launcher.Wall{
-			ReadOnly:   append(files, f.binary.Path, "/proc/self"),
-			ReadWrite:  []string{f.cache.DenoDir(), home, dir},
-			AnyNetwork: !f.cache.Offline(),
+			ReadOnly:  append(files, f.binary.Path, "/proc/self"),
+			ReadWrite: []string{f.cache.DenoDir(), home, dir},
+			Connect:   port,
 		},
 	}, f.fetchLimits())
+	close(started)
 	if err != nil {
 		return nil, err
 	}
-	probes := probes{kill: func(host string) { child.Kill(supervisor.Failed, "can't reach "+host) }}
 	var stdout, stderr, partial bytes.Buffer
+	var fetching []string
 	var mu sync.Mutex
 	child.SetDeadline(f.limits.InstallTimeout, "package installation")
 	child.Attach(ctx, func(e supervisor.Event) {
@@ -105,9 +128,7 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 				stderr.WriteString(text)
 				continue
 			}
-			if !f.cache.Offline() {
-				probes.start(address)
-			}
+			fetching = append(fetching, address)
 			if line != nil {
 				line(address)
 			}
@@ -115,76 +136,41 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	})
 	_ = child.Stdin().Close()
 	exit := child.Wait()
-	unreachable := probes.wait()
+	var fault *connectError
+	if network != nil {
+		fault = network.close()
+	}
 	switch {
 	case exit.Status == supervisor.Completed:
 		return stdout.Bytes(), nil
-	case unreachable != "" || exit.Status == supervisor.Failed && exit.Reason == "":
-		return nil, f.explain(stderr.String()+partial.String(), unreachable, args)
+	case exit.Status != supervisor.Failed || exit.Reason != "" && fault == nil:
+		return nil, endedError{exit}
+	case fault == nil:
+		return nil, f.explain(stderr.String()+partial.String(), "", args)
 	}
-	return nil, endedError{exit}
+	return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), args)
 }
 
-// probes find out early whether the hosts that Deno asks can be reached at all:
-// Deno itself waits much longer.
-type probes struct {
-	kill  func(host string)
-	group sync.WaitGroup
-	mu    sync.Mutex
-	seen  map[string]bool
-	down  string
-}
-
-func (p *probes) start(address string) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return
-	}
-	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
-		u = proxy
-	}
-	host := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "socks5": "1080"}[u.Scheme], "443"))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seen[host] {
-		return
-	}
-	if p.seen == nil {
-		p.seen = map[string]bool{}
-	}
-	p.seen[host] = true
-	p.group.Go(func() {
-		conn, err := net.DialTimeout("tcp", host, connectTime)
-		if err == nil {
-			_ = conn.Close()
-			return
+// urlOn finds, among those being fetched, a URL on the host.
+func urlOn(addresses []string, host string) string {
+	for _, address := range slices.Backward(addresses) {
+		if u, err := url.Parse(address); err == nil && hostPort(u) == host {
+			return address
 		}
-		p.mu.Lock()
-		p.down = address
-		p.mu.Unlock()
-		p.kill(host)
-	})
+	}
+	return host
 }
 
-// wait waits for the probes and gives a URL whose host could not be reached.
-func (p *probes) wait() string {
-	p.group.Wait()
-	return p.down
-}
+// deadEnd is a proxy that nobody is.
+const deadEnd = "http://127.0.0.1:9"
 
-// fetchEnv is what of our environment a fetching process needs: how to reach
-// the network and which registries the machine uses. files are those that it
-// names.
-func fetchEnv(offline bool) (env, files []string) {
+// fetchEnv is what of our environment a fetching process needs: which registries
+// the machine uses and whom it trusts; proxy is how the process reaches them.
+// files are those that the environment names.
+func fetchEnv(proxy string) (env, files []string) {
 	env = []string{"NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1"}
 	names := []string{"HOME", "JSR_URL", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-	if !offline {
-		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"} {
-			names = append(names, name, strings.ToLower(name))
-		}
-	} else { // nothing listens there
-		env = append(env, "HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "NO_PROXY=")
-	}
+	env = append(env, "HTTP_PROXY="+proxy, "HTTPS_PROXY="+proxy, "NO_PROXY=")
 	if home, err := os.UserHomeDir(); err == nil {
 		npmrc := filepath.Join(home, ".npmrc")
 		files = append(files, npmrc)
@@ -202,7 +188,8 @@ func fetchEnv(offline bool) (env, files []string) {
 		}
 	}
 	for _, setting := range os.Environ() {
-		if len(setting) > 11 && strings.EqualFold(setting[:11], "npm_config_") {
+		name, _, _ := strings.Cut(strings.ToLower(setting), "=")
+		if strings.HasPrefix(name, "npm_config_") && !strings.Contains(name, "proxy") {
 			env = append(env, setting)
 		}
 	}
@@ -232,6 +219,20 @@ var (
 	noNetwork     = regexp.MustCompile(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
 
+// explainFault turns a connection that was not made, for address, into an error.
+func (f fetcher) explainFault(fault *connectError, stderr, address string, args []string) error {
+	var private *privateError
+	var denied *cache.DeniedError
+	switch {
+	case errors.As(fault, &denied):
+		return &PackageError{Text: fmt.Sprintf("%s: %v", requestOf(address, args), denied)}
+	case errors.As(fault, &private):
+		return &PackageError{Text: fmt.Sprintf("%s is not fetched from: %v", fault.host, private)}
+	}
+	f.log.Warn("packages can't be fetched", "host", fault.host, "error", fault.err)
+	return f.explain(stderr, address, args)
+}
+
 // explain turns the last words of Deno, started with args, into an error.
 // unreachable is a URL whose host could not be reached.
 func (f fetcher) explain(stderr, unreachable string, args []string) error {
@@ -241,10 +242,13 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	}
 	text, _, _ = strings.Cut(text, "\nStack backtrace")
 	text = strings.TrimSpace(text)
-	if unreachable != "" || f.cache.Offline() || noNetwork.MatchString(text) {
+	if unreachable != "" || f.offline() || noNetwork.MatchString(text) {
 		what := wanted(text)
 		if what == "" {
 			what = requestOf(unreachable, args)
+		}
+		if f.policy.NoFetch {
+			return &PackageError{Text: what + " is not in the cache, and the operator turned fetching off"}
 		}
 		missing := cache.NotCached(what)
 		return &PackageError{missing.Error(), missing}
@@ -255,7 +259,7 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	}
 	if m := noVersion.FindStringSubmatch(text); m != nil {
 		if tooYoung.MatchString(text) {
-			return say("npm:%s@%s: %s", m[1], m[2], text)
+			return say("the npm package %q has no version that matches %q and is older than %s, the minimum release age: ask for an older one, or have the operator lower min_release_age", m[1], m[2], f.minAge())
 		}
 		return say("the npm package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
 	}
@@ -272,6 +276,14 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 		return say("%s does not exist: check the URL", m[1])
 	}
 	return say("the packages can't be fetched: %s", text)
+}
+
+// minAge is the minimum release age in force.
+func (f fetcher) minAge() string {
+	if f.policy.MinReleaseAge > 0 {
+		return f.policy.MinReleaseAge.String()
+	}
+	return "24h" // Deno's own
 }
 
 // wanted names what Deno failed to get.

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"rillbox/cache"
 	"rillbox/supervisor"
@@ -89,7 +90,7 @@ func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit 
 // planKey describes all that decides what specifiers resolve to.
 func planKey(f fetcher, roots []specifier) string {
 	registry := sha256.New()
-	env, _ := fetchEnv(false)
+	env, _ := fetchEnv("")
 	for _, setting := range env {
 		name, _, _ := strings.Cut(setting, "=")
 		if name == "JSR_URL" || strings.HasPrefix(strings.ToLower(name), "npm_config_") {
@@ -105,7 +106,7 @@ func planKey(f fetcher, roots []specifier) string {
 	for i, root := range roots {
 		names[i] = root.String()
 	}
-	return fmt.Sprintf("deno %s\nregistries %x\nage %v\n%s\n%s", Version, registry.Sum(nil), f.minAge,
+	return fmt.Sprintf("deno %s\nregistries %x\nage %v\n%s\n%s", Version, registry.Sum(nil), f.policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(names, "\n"))
 }
 
@@ -184,8 +185,8 @@ func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit 
 	defer os.RemoveAll(dir)
 	lock := filepath.Join(dir, "lock.json")
 	flags := append([]string{"--no-config", "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
-	if f.minAge > 0 {
-		flags = append(flags, fmt.Sprintf("--min-dep-age=%d", int(f.minAge.Minutes())))
+	if age := f.policy.MinReleaseAge; age > 0 {
+		flags = append(flags, fmt.Sprintf("--min-dep-age=%d", minutes(age)))
 	}
 	names := make([]string, len(roots))
 	for i, root := range roots {
@@ -247,11 +248,9 @@ func downloadStage(address string) (stage, what string) {
 
 // lockedPackages says what the specifiers became.
 func lockedPackages(lock []byte, roots []specifier, fetched map[string]bool) ([]supervisor.Package, error) {
-	var locked struct {
-		Specifiers map[string]string `json:"specifiers"`
-	}
-	if err := json.Unmarshal(lock, &locked); err != nil {
-		return nil, fmt.Errorf("read the lock file that Deno wrote: %w", err)
+	locked, err := readLock(lock)
+	if err != nil {
+		return nil, err
 	}
 	var packages []supervisor.Package
 	for _, root := range roots {
@@ -321,6 +320,7 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 			} `json:"modules"`
 			Packages map[string]struct {
 				Name     string `json:"name"`
+				Version  string `json:"version"`
 				Local    string `json:"localPath"`
 				Registry string `json:"registryUrl"`
 			} `json:"npmPackages"`
@@ -333,6 +333,9 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 		}
 		for _, pkg := range info.Packages {
 			p.addFile(f.cache.DenoDir(), pkg.Local)
+			if err := checkAge(f.policy, pkg.Name, pkg.Version, pkg.Local, time.Now()); err != nil {
+				return err
+			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {
 				scope = ""

@@ -41,7 +41,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		AllowImport:       c.AllowImport,
 		DenoPath:          c.DenoPath,
 		Env:               c.Env,
-		MinReleaseAge:     c.MinReleaseAge,
+		Policy:            c.policy(),
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
 		Log:               log,

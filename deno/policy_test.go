@@ -1,0 +1,366 @@
+//go:build !windows
+
+package deno_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+func withPolicy(p cache.Policy) func(*deno.Options) {
+	return func(o *deno.Options) { o.Policy = p }
+}
+
+// release publishes a version of an npm package beside the earlier ones, with
+// the time of its release unless that is zero.
+func (r *registry) release(t *testing.T, name, version string, files map[string]string, released time.Time) {
+	t.Helper()
+	type page struct {
+		Name     string            `json:"name"`
+		Tags     map[string]string `json:"dist-tags"`
+		Versions map[string]any    `json:"versions"`
+		Time     map[string]string `json:"time,omitempty"`
+	}
+	read := func() (p page) {
+		if text, ok := r.files["/npm/"+name]; ok {
+			if err := json.Unmarshal(text, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return p
+	}
+	old := read()
+	r.npm(t, name, version, files)
+	merged := read()
+	for version, manifest := range old.Versions {
+		merged.Versions[version] = manifest
+	}
+	if merged.Time = old.Time; merged.Time == nil {
+		merged.Time = map[string]string{}
+	}
+	if !released.IsZero() {
+		merged.Time[version] = released.UTC().Format(time.RFC3339)
+	}
+	text, err := json.Marshal(merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.files["/npm/"+name] = text
+}
+
+// refused checks that a program did not run because of its packages.
+func refused(t *testing.T, what string, got supervisor.Result, wants ...string) {
+	t.Helper()
+	if got.Status != supervisor.Failed || got.Error == nil || got.Error.Name != "PackageError" || len(got.Stdout.Head) > 0 {
+		t.Errorf("%s: have %s, stdout %q, %+v", what, got.Status, got.Stdout, got.Error)
+		return
+	}
+	for _, want := range wants {
+		if !strings.Contains(got.Error.Message, want) {
+			t.Errorf("%s: have %q, want %q in it", what, got.Error.Message, want)
+		}
+	}
+}
+
+func TestDeniedPackagesAreRefused(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	t.Setenv("JSR_URL", r.URL+"/")
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0","dependencies":{"evil":"*"}}`, "index.js": `module.exports = require("evil")`})
+	r.npm(t, "evil", "1.0.0", map[string]string{"package.json": `{"name":"evil","version":"1.0.0"}`, "index.js": `module.exports = "evil"`})
+	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `module.exports = "right"; module.exports.here = __filename`})
+	r.jsr(t, "@bad/thing", "1.0.0", `export default "bad"`)
+	r.jsr(t, "@good/thing", "1.0.0", `export default "good"`)
+	r.files["/evil@1/mod.ts"] = []byte(`export default "evil"`)
+	r.files["/lib/mod.ts"] = []byte(`import evil from "../evil@1/mod.ts"; export default evil`)
+	r.files["/lib/good.ts"] = []byte(`export default "good"`)
+
+	policy := cache.Policy{Deny: []string{"evil", "jsr:@bad/*"}}
+	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+	const evil = `the operator denied package "evil": the list of denied ones has "evil"`
+	rows := []struct {
+		name    string
+		program supervisor.Program
+		want    []string
+	}{
+		{"bare import", supervisor.Program{Code: `console.log(1); import "evil"`}, []string{evil}},
+		{"npm: import", supervisor.Program{Code: `console.log(1); import "npm:evil@1"`}, []string{evil}},
+		{"another case", supervisor.Program{Code: `console.log(1); import "npm:EVIL@1"`}, []string{evil}},
+		{"dynamic import", supervisor.Program{Code: `console.log(1); await import("evil/x.js")`}, []string{evil}},
+		{"require", supervisor.Program{Language: supervisor.JavaScript, Code: `console.log(1); require("evil")`}, []string{evil}},
+		{"packages", supervisor.Program{Code: `console.log(1)`, Packages: []string{"evil@1"}}, []string{evil}},
+		{"transitive", supervisor.Program{Code: `console.log(1); import "left"`}, []string{evil, "left needs it"}},
+		{"jsr:", supervisor.Program{Code: `console.log(1); import "jsr:@bad/thing"`}, []string{`the operator denied package "@bad/thing"`}},
+		{"jsr by URL", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/@bad/thing/1.0.0/mod.ts"`}, []string{"the operator denied URL", "@bad/thing"}},
+		{"URL that names it", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/evil@1/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
+		{"URL that leads there", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/lib/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
+	}
+	dir := t.TempDir()
+	for _, state := range []string{"never fetched", "all in the cache"} {
+		denying := newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy))
+		for _, row := range rows {
+			refused(t, state+", "+row.name, run(t, denying, row.program), row.want...)
+		}
+		if _, err := denying.Install(t.Context(), []string{"left"}, ignore); err == nil || !strings.Contains(err.Error(), evil) {
+			t.Errorf("%s: installing: %v", state, err)
+		}
+		if state == "never fetched" {
+			if asked := r.asked["/npm/evil/-/evil-1.0.0.tgz"]; asked > 1 { // once, to find out what left needs
+				t.Errorf("the denied package was fetched %d times", asked)
+			}
+			lax := newEngine(t, "", ownCache(t, dir, false), imports)
+			for _, row := range rows {
+				if row.name == "another case" { // another name
+					continue
+				}
+				if got := run(t, lax, row.program); got.Error != nil && got.Error.Name == "PackageError" {
+					t.Errorf("without a policy, %s: %+v", row.name, got.Error)
+				}
+			}
+		}
+	}
+
+	// What is allowed still works, and nothing that the program makes up leads
+	// to what lies in the cache for others.
+	files := glob(t, filepath.Join(dir, "deno/npm/*/npm/evil/1.0.0/index.js"), filepath.Join(dir, "deno/npm/*/evil/1.0.0/index.js"))
+	if len(files) != 1 {
+		t.Fatalf("the denied package is not where it is looked for: %q", files)
+	}
+	code := `import { createRequire } from "node:module";
+		import right from "right"; import good from "jsr:@good/thing"; import url from "` + r.URL + `/lib/good.ts";
+		const tries = [];
+		for (const name of ["npm:evil", "evil", "jsr:@bad/thing", "` + r.URL + `/evil@1/mod.ts", "file://` + files[0] + `"]) {
+			tries.push(await import(name).then((m) => m.default, () => "refused"));
+		}
+		const require = createRequire(right.here ?? import.meta.url);
+		for (const name of ["evil", "../../evil/1.0.0/index.js", "` + files[0] + `"]) {
+			try { tries.push(require(name)) } catch { tries.push("refused") }
+		}
+		export default [good, url, ...tries];`
+	allowed := `"good","good"`
+	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `exports.here = __filename`})
+	open := run(t, newEngine(t, "", ownCache(t, dir, false), imports), supervisor.Program{Code: code})
+	if !strings.HasPrefix(string(open.Value), "["+allowed) || !strings.Contains(string(open.Value), `"evil"`) {
+		t.Errorf("the tries are none: without a policy they gave %s %+v", open.Value, open.Error)
+	}
+	held := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy)), supervisor.Program{Code: code})
+	if want := "[" + allowed + strings.Repeat(`,"refused"`, 8) + "]"; string(held.Value) != want {
+		t.Errorf("with the policy: have %s %+v, want %s", held.Value, held.Error, want)
+	}
+}
+
+func TestOnlyAllowedPackagesAndRegistries(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "left"`})
+	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `module.exports = "right"`})
+	r.files["/mod.ts"] = []byte(`export default 1`)
+	dir := t.TempDir()
+	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+	for _, row := range []struct {
+		policy cache.Policy
+		code   string
+		want   string // "" means that it runs
+	}{
+		{cache.Policy{Allow: []string{"left"}}, `import x from "left"`, ""},
+		{cache.Policy{Allow: []string{"left"}}, `import x from "right"`, `the operator denied package "right": it is not among the allowed ones`},
+		{cache.Policy{Allow: []string{"npm:l*"}}, `import x from "left"`, ""},
+		{cache.Policy{Allow: []string{"python:left"}}, `import x from "left"`, `the operator denied package "left"`},
+		{cache.Policy{Allow: []string{"left"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
+		{cache.Policy{Allow: []string{"host:127.0.0.1"}}, `import x from "` + r.URL + `/mod.ts"; import y from "right"`, ""},
+		{cache.Policy{Allow: []string{"host:npm.test"}}, `import x from "right"`, `the operator denied package "right"`},
+		{cache.Policy{Deny: []string{"host:127.0.0.1"}}, `import x from "right"`, `the operator denied host "127.0.0.1"`},
+		{cache.Policy{Deny: []string{"host:127.*"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
+		{cache.Policy{Deny: []string{"*"}}, `import x from "node:path"; console.log(x.sep)`, ""},
+	} {
+		got := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(row.policy)), supervisor.Program{Code: row.code})
+		switch {
+		case row.want != "":
+			refused(t, row.code, got, row.want)
+		case got.Status != supervisor.Completed:
+			t.Errorf("%+v %s: %s %+v", row.policy, row.code, got.Status, got.Error)
+		}
+	}
+	if _, err := deno.New(deno.Options{Policy: cache.Policy{Deny: []string{"["}}}); err == nil {
+		t.Error("a malformed glob passed")
+	}
+}
+
+func TestFetchingTurnedOff(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "left"`})
+	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": ``})
+	dir := t.TempDir()
+	if got := run(t, newEngine(t, "", ownCache(t, dir, false)), supervisor.Program{Code: `import "left"`}); got.Error != nil {
+		t.Fatal(got.Error)
+	}
+	asked := r.requests()
+	off := newEngine(t, "", ownCache(t, dir, false), withPolicy(cache.Policy{NoFetch: true}))
+	if got := run(t, off, supervisor.Program{Code: `import x from "left"; export default x`}); string(got.Value) != `"left"` {
+		t.Errorf("what is in the cache: %+v", got.Error)
+	}
+	refused(t, "what is not", run(t, off, supervisor.Program{Code: `console.log(1); import "right"`}), "npm:right is not in the cache, and the operator turned fetching off")
+	if r.requests() != asked {
+		t.Error("the registry was asked")
+	}
+}
+
+func TestMinimumReleaseAge(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	t.Setenv("JSR_URL", r.URL+"/")
+	now := time.Now()
+	const day = 24 * time.Hour
+	for version, age := range map[string]time.Duration{"1.0.0": 30 * day, "1.1.0": 5 * day} {
+		r.release(t, "left", version, map[string]string{"package.json": `{"name":"left","version":"` + version + `","dependencies":{"deep":"*"}}`, "index.js": `module.exports = "` + version + `/" + require("deep")`}, now.Add(-age))
+	}
+	for version, age := range map[string]time.Duration{"2.0.0": 30 * day, "2.1.0": 5 * day} {
+		r.release(t, "deep", version, map[string]string{"package.json": `{"name":"deep","version":"` + version + `"}`, "index.js": `module.exports = "` + version + `"`}, now.Add(-age))
+	}
+	r.release(t, "untold", "1.0.0", map[string]string{"package.json": `{"name":"untold","version":"1.0.0"}`, "index.js": ``}, time.Time{})
+	r.files["/mod.ts"] = []byte(`export default 1`)
+
+	dir := t.TempDir()
+	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+	aged := func(age time.Duration) *deno.Engine {
+		return newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(cache.Policy{MinReleaseAge: age}))
+	}
+	program := supervisor.Program{Code: `import x from "left"; export default x`}
+	for _, row := range []struct {
+		age  time.Duration
+		want string
+	}{{0, "1.1.0/2.1.0"}, {7 * day, "1.0.0/2.0.0"}, {time.Hour, "1.1.0/2.1.0"}, {7 * day, "1.0.0/2.0.0"}} {
+		if got := run(t, aged(row.age), program); string(got.Value) != `"`+row.want+`"` {
+			t.Errorf("older than %v: have %s %+v, want %s", row.age, got.Value, got.Error, row.want)
+		}
+	}
+	for code, want := range map[string]string{
+		`import "npm:left@1.1.0"`:       `the npm package "left" has no version that matches "1.1.0" and is older than 168h0m0s`,
+		`import "npm:untold"`:           "the registry does not tell when untold 1.0.0 was released",
+		`import "` + r.URL + `/mod.ts"`: "minimum release age, which a URL such as",
+	} {
+		refused(t, code, run(t, aged(7*day), supervisor.Program{Code: "console.log(1);" + code}), want)
+	}
+	refused(t, "all too young", run(t, aged(100*day), program), "min_release_age")
+}
+
+// fetched serves one module and counts who asks.
+func fetched(t *testing.T, address string) (*httptest.Server, *atomic.Int32) {
+	t.Helper()
+	var asked atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/typescript")
+		_, _ = w.Write([]byte(`export default "inside"`))
+	}))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Skipf("cannot listen on %s: %v", address, err)
+	}
+	s.Listener.Close()
+	s.Listener = listener
+	s.Start()
+	t.Cleanup(s.Close)
+	return s, &asked
+}
+
+func TestNothingPrivateIsFetchedForAProgram(t *testing.T) {
+	t.Setenv("NO_PROXY", "*")
+	inside, asked := fetched(t, "127.0.0.1:0")
+	_, port, _ := net.SplitHostPort(inside.Listener.Addr().String())
+	redirect := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, strings.TrimPrefix(r.URL.Path, "/"), http.StatusFound)
+	}))
+	t.Cleanup(redirect.Close)
+	redirecting := strings.TrimPrefix(redirect.URL, "http://")
+	anything, err := deno.Parse([]string{"--allow-import"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := func(named ...string) *deno.Engine {
+		return newEngine(t, "", ownCache(t, t.TempDir(), false), func(o *deno.Options) { o.Permissions, o.AllowImport = anything, named })
+	}
+	const private = "private or reserved address"
+	for _, row := range []struct{ name, address string }{
+		{"loopback", "http://127.0.0.1:" + port + "/x.ts"},
+		{"loopback over TLS", "https://127.0.0.1:" + port + "/x.ts"},
+		{"a name for it", "http://localhost:" + port + "/x.ts"},
+		{"in decimal", "http://2130706433:" + port + "/x.ts"},
+		{"in hexadecimal", "http://0x7f.1:" + port + "/x.ts"},
+		{"shortened", "http://127.1:" + port + "/x.ts"},
+		{"unspecified", "http://0.0.0.0:" + port + "/x.ts"},
+		{"as IPv6", "http://[::ffff:127.0.0.1]:" + port + "/x.ts"},
+		{"IPv6 loopback", "http://[::1]:" + port + "/x.ts"},
+		{"metadata", "http://169.254.169.254/x.ts"},
+		{"metadata over TLS", "https://169.254.169.254/x.js"},
+		{"metadata, IPv6", "http://[fd00:ec2::254]/x.ts"},
+		{"private", "https://10.0.0.1/x.ts"},
+		{"a redirect", redirect.URL + "/http://localhost:" + port + "/x.ts"},
+		{"a redirect to metadata", redirect.URL + "/http://169.254.169.254/x.ts"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			start := time.Now()
+			got := run(t, engine(redirecting), supervisor.Program{Code: `console.log(1); import "` + row.address + `"`})
+			refused(t, row.address, got, private, "allow_import")
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+	if asked.Load() != 0 {
+		t.Errorf("the inside was asked %d times", asked.Load())
+	}
+	t.Run("unless the operator names it", func(t *testing.T) {
+		program := supervisor.Program{Code: `import x from "http://localhost:` + port + `/x.ts"; export default x`}
+		if got := run(t, engine("localhost:"+port), program); string(got.Value) != `"inside"` {
+			t.Errorf("have %+v", got.Error)
+		}
+		refused(t, "by a wildcard", run(t, engine("*.localhost"), program), private)
+	})
+}
+
+func TestImportsStayOnTheListOfHosts(t *testing.T) {
+	inside, asked := fetched(t, "127.0.0.1:0")
+	other := strings.Replace(inside.URL, "127.0.0.1", "localhost", 1)
+	r := newRegistry(t)
+	r.files["/import.ts"] = []byte(`import "` + other + `/x.ts"`)
+	redirect := httptest.NewServer(http.RedirectHandler(other+"/x.ts", http.StatusFound))
+	t.Cleanup(redirect.Close)
+	listed := []string{r.host(), strings.TrimPrefix(redirect.URL, "http://")}
+	engine := newEngine(t, "", ownCache(t, t.TempDir(), false), func(o *deno.Options) { o.AllowImport = listed })
+	byDefault := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	for address, e := range map[string]*deno.Engine{
+		other + "/x.ts":        engine,
+		r.URL + "/import.ts":   engine,
+		redirect.URL + "/a.ts": engine,
+		inside.URL + "/x.ts":   byDefault,
+	} {
+		refused(t, address, run(t, e, supervisor.Program{Code: `console.log(1); import "` + address + `"`}), "are not allowed here", "--allow-import", strings.TrimPrefix(inside.URL, "http://127.0.0.1"))
+	}
+	if asked.Load() != 0 {
+		t.Errorf("a host that is not listed was asked %d times", asked.Load())
+	}
+}
+
+func TestRefusedPackagesAreToldAsPackageErrors(t *testing.T) {
+	e := newEngine(t, "", ownCache(t, t.TempDir(), true), withPolicy(cache.Policy{Deny: []string{"evil"}}))
+	_, err := e.Install(t.Context(), []string{"evil"}, ignore)
+	var missing *deno.PackageError
+	if !errors.As(err, &missing) || cache.IsOffline(err) || !slices.Contains(strings.Fields(err.Error()), "denied") {
+		t.Errorf("have %v", err)
+	}
+}
