@@ -20,12 +20,16 @@ const maxTasks = 512
 
 var cgroups atomic.Int64
 
+// cgroupPrefix begins the names of all our cgroups; our process ID follows, a
+// dash and a number.
+const cgroupPrefix = "rillbox-"
+
 // newCgroup makes a child's cgroup, or nil where the machine offers none.
 func newCgroup(limits Limits) *launcher.Cgroup {
 	if launcher.OfferedCgroup().Name == "" {
 		return nil
 	}
-	name := fmt.Sprintf("rillbox-%d-%d", os.Getpid(), cgroups.Add(1))
+	name := fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), cgroups.Add(1))
 	group, err := launcher.NewCgroup(name, 2*limits.Memory+runtimeMemory, maxTasks)
 	if err != nil {
 		return nil

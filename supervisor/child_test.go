@@ -377,9 +377,11 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !tryLock(filepath.Join(alive, lockName)) {
+	lock := tryLock(filepath.Join(alive, lockName))
+	if lock == nil {
 		t.Fatal("cannot lock")
 	}
+	defer lock.Close()
 	removeStale(base)
 	entries, _ := os.ReadDir(base)
 	if names := slices.Collect(func(yield func(string) bool) {
@@ -390,6 +392,33 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 		}
 	}); !slices.Equal(names, []string{"2-alive"}) {
 		t.Errorf("left are %v", names)
+	}
+}
+
+func TestEmptyCgroupsOfDeadServersAreRemoved(t *testing.T) {
+	if offered := launcher.OfferedCgroup(); offered.Name == "" {
+		t.Skipf("no cgroups here: %s", offered.Detail)
+	}
+	dead := exec.Command("/bin/true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dirs := map[string]bool{} // by path: must be there
+	for pid, left := range map[int]bool{dead.Process.Pid: false, os.Getpid(): true} {
+		group, err := launcher.NewCgroup(fmt.Sprintf("%s%d-test", cgroupPrefix, pid), 64<<20, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = group.Remove() })
+		for _, procs := range group.Join() {
+			dirs[filepath.Dir(procs)] = left
+		}
+	}
+	removeLeftovers()
+	for dir, left := range dirs {
+		if _, err := os.Stat(dir); (err == nil) != left {
+			t.Errorf("%s: %v; want it there: %v", dir, err, left)
+		}
 	}
 }
 

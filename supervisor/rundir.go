@@ -3,18 +3,21 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"rillbox/supervisor/launcher"
 )
 
 // Children's directories stand in one directory for each server process, below
 // one for each user: TMPDIR/rillbox-UID/PID-xxxx/run-xxxx. A server holds a lock
 // on its own directory; one whose lock is free belongs to a server that was
-// killed, and the next start removes it.
+// killed, and the next start removes it (see removeLeftovers).
 const lockName = "lock"
 
 var serverDir = sync.OnceValues(makeServerDir)
@@ -43,6 +46,29 @@ func RemoveServerDir() error {
 }
 
 func makeServerDir() (string, error) {
+	base, err := baseDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
+	if err != nil {
+		return "", fmt.Errorf("make this process's directory for runs: %w", err)
+	}
+	// The lock is held by the open file until this process ends.
+	if lock := tryLock(filepath.Join(dir, lockName)); lock == nil {
+		return "", fmt.Errorf("lock the directory for runs %s: another process has it", dir)
+	} else {
+		ownLock = lock
+	}
+	return dir, nil
+}
+
+// ownLock is kept so that the file is not closed as garbage.
+var ownLock *os.File
+
+// baseDir makes the user's directory for all servers, and checks that it is
+// nobody else's.
+func baseDir() (string, error) {
 	// Symbolic links are resolved because Deno's permissions and Landlock
 	// compare real paths (/tmp is a link on macOS).
 	temp, err := filepath.EvalSymlinks(os.TempDir())
@@ -60,16 +86,20 @@ func makeServerDir() (string, error) {
 	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || info.Mode().Perm()&0o077 != 0 || int(owner) != os.Getuid() {
 		return "", fmt.Errorf("%s must be a directory of yours that nobody else can open: remove it, or set TMPDIR to a directory of your own", base)
 	}
-	removeStale(base)
-	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
-	if err != nil {
-		return "", fmt.Errorf("make this process's directory for runs: %w", err)
+	return base, nil
+}
+
+// removeLeftovers removes what servers that were killed left behind: their
+// directories, and cgroups that their keepers had not heard of yet.
+func removeLeftovers() {
+	if base, err := baseDir(); err == nil { // else the first run says what is wrong
+		removeStale(base)
 	}
-	// The lock is held by the open file until this process ends.
-	if !tryLock(filepath.Join(dir, lockName)) {
-		return "", fmt.Errorf("lock the directory for runs %s: another process has it", dir)
-	}
-	return dir, nil
+	launcher.RemoveEmptyCgroups(func(name string) bool {
+		var pid int
+		_, err := fmt.Sscanf(name, cgroupPrefix+"%d-", &pid)
+		return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	})
 }
 
 // removeStale removes the directories of servers that are gone. A directory
@@ -85,25 +115,26 @@ func removeStale(base string) {
 			if info, err := entry.Info(); err != nil || time.Since(info.ModTime()) < time.Hour {
 				continue
 			}
-		} else if !tryLock(filepath.Join(dir, lockName)) {
-			continue
 		}
-		_ = os.RemoveAll(dir)
+		if lock := tryLock(filepath.Join(dir, lockName)); lock != nil {
+			removeRunDir(dir)
+			_ = lock.Close()
+		}
 	}
 }
 
-// tryLock takes the lock on a file and keeps it until this process ends, or
-// says that another has it.
-func tryLock(path string) bool {
-	fd, err := syscall.Open(path, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+// tryLock takes the lock on a file until the file that it gives is closed; nil
+// when another has it.
+func tryLock(path string) *os.File {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return false
+		return nil
 	}
-	if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = syscall.Close(fd)
-		return false
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil
 	}
-	return true
+	return file
 }
 
 func removeRunDir(dir string) {

@@ -42,8 +42,9 @@ type execution struct {
 }
 
 // New makes a supervisor of the toolchains; each serves the languages that it
-// describes.
+// describes. It removes what servers that were killed left behind.
 func New(limits Limits, log *slog.Logger, toolchains ...Toolchain) *Supervisor {
+	removeLeftovers()
 	s := &Supervisor{
 		toolchains: toolchains,
 		byLanguage: map[Language]Toolchain{},

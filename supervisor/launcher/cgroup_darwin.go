@@ -16,3 +16,6 @@ func OfferedCgroup() Support {
 func (c *Cgroup) OutOfMemory() bool { return false }
 
 func join([]string) error { return nil }
+
+// RemoveEmptyCgroups does nothing.
+func RemoveEmptyCgroups(func(name string) bool) {}

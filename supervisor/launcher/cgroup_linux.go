@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/containerd/cgroups/v3"
 	"github.com/containerd/cgroups/v3/cgroup1"
@@ -27,7 +28,7 @@ func NewCgroup(name string, memory, tasks int64) (*Cgroup, error) {
 
 // OfferedCgroup says whether cgroups can be made here, by making one.
 var OfferedCgroup = sync.OnceValue(func() Support {
-	probe, err := NewCgroup(fmt.Sprintf("rillbox-probe-%d", os.Getpid()), 64<<20, 16)
+	probe, err := NewCgroup(fmt.Sprintf("rillbox-%d-probe", os.Getpid()), 64<<20, 16)
 	if err != nil {
 		return Support{Detail: err.Error()}
 	}
@@ -114,4 +115,36 @@ func join(procs []string) error {
 		}
 	}
 	return nil
+}
+
+// RemoveEmptyCgroups removes the cgroups below our own whose names are stale and
+// in which there is no process; the kernel refuses to remove the others.
+func RemoveEmptyCgroups(stale func(name string) bool) {
+	for _, parent := range ownCgroups() {
+		entries, err := os.ReadDir(parent)
+		if err != nil {
+			continue // there is no such controller
+		}
+		for _, entry := range entries {
+			if entry.IsDir() && stale(entry.Name()) {
+				_ = syscall.Rmdir(filepath.Join(parent, entry.Name()))
+			}
+		}
+	}
+}
+
+// ownCgroups are the directories in which NewCgroup makes cgroups.
+func ownCgroups() (dirs []string) {
+	if cgroups.Mode() == cgroups.Unified {
+		if group, err := cgroup2.NestedGroupPath(""); err == nil {
+			dirs = append(dirs, filepath.Join(mountpoint, group))
+		}
+		return dirs
+	}
+	for _, name := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids} {
+		if group, err := cgroup1.NestedPath("")(name); err == nil {
+			dirs = append(dirs, filepath.Join(mountpoint, string(name), group))
+		}
+	}
+	return dirs
 }
