@@ -110,6 +110,9 @@ func (t *tally) take(e event) {
 
 // tell prints what a person needs to see of a finished test or package.
 func (t *tally) tell(id name, e event) {
+	if id.test == "" && e.Action == "fail" {
+		t.tellUnfinished(id.pkg)
+	}
 	switch {
 	case e.Action == "fail" || e.Action == "build-fail":
 		fmt.Fprintf(t.out, "FAIL %s %s (%.1fs)\n%s", id.pkg, id.test, e.Elapsed, strings.Join(t.output[id], ""))
@@ -117,6 +120,17 @@ func (t *tally) tell(id name, e event) {
 		fmt.Fprintf(t.out, "SKIP %s %s\n%s", id.pkg, id.test, strings.Join(t.output[id], ""))
 	case id.test == "":
 		fmt.Fprintf(t.out, "%s %s (%.1fs)\n", e.Action, id.pkg, e.Elapsed)
+	}
+}
+
+// tellUnfinished prints what tests said that were cut off, by a panic or for
+// want of time; they count as failures.
+func (t *tally) tellUnfinished(pkg string) {
+	for id, output := range t.output {
+		if id.pkg == pkg && id.test != "" {
+			fmt.Fprintf(t.out, "FAIL %s %s: cut off\n%s", id.pkg, id.test, strings.Join(output, ""))
+			t.verdict[id] = "fail"
+		}
 	}
 }
 
