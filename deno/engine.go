@@ -367,7 +367,7 @@ func (e *Engine) command(ctx context.Context, dir string, p supervisor.Program, 
 		}
 	}
 	wall, err := r.permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
-		[]string{r.binary.Path, modules}, []string{dir})
+		[]string{r.binary.Path, modules}, []string{dir}, e.options.Cache.Dir())
 	if err != nil {
 		return supervisor.Command{}, err
 	}

@@ -11,17 +11,17 @@ import (
 )
 
 // SecondWall is the kernel's wall for a child with these permissions, which
-// reads readOnly and changes own beside. It is nil where everything is allowed,
-// which leaves nothing to hold, and where the operator gave it up (without). The
-// error is CheckWall's.
-func (p Permissions) SecondWall(without bool, log *slog.Logger, readOnly, own []string) (*launcher.Wall, error) {
+// reads readOnly and changes own beside, and never changes what is in the
+// directory kept. It is nil where everything is allowed, which leaves nothing to
+// hold, and where the operator gave it up (without). The error is CheckWall's.
+func (p Permissions) SecondWall(without bool, log *slog.Logger, readOnly, own []string, kept string) (*launcher.Wall, error) {
 	if err := p.CheckWall(without, log); err != nil {
 		return nil, err
 	}
 	if p.all || without {
 		return nil, nil
 	}
-	return p.wall(readOnly, own), nil
+	return p.wall(readOnly, own, kept), nil
 }
 
 // CheckWall refuses a child that only the second wall could hold where the
@@ -48,20 +48,14 @@ func (p Permissions) checkWall(without bool, offered launcher.Support) (path str
 	return "", fmt.Errorf("%s may be both read and written, and nothing on this machine can hold a program inside it (%s): take one of the two permissions away, or accept the risk with --without-second-wall", path, offered.Detail)
 }
 
-func (p Permissions) wall(readOnly, own []string) *launcher.Wall {
+func (p Permissions) wall(readOnly, own []string, kept string) *launcher.Wall {
 	w := &launcher.Wall{ReadOnly: slices.Clone(readOnly), ReadWrite: own}
 	all, reads := p.Allowed("read")
 	if all {
 		reads = []string{"/"}
 	}
 	w.ReadOnly = append(w.ReadOnly, reads...)
-	all, writes := p.Allowed("write")
-	if all {
-		writes = []string{"/"}
-	}
-	for _, path := range writes {
-		w.WriteOnly = append(w.WriteOnly, existing(path))
-	}
+	w.WriteOnly = p.Writable(kept)
 	all, hosts := p.Allowed("net")
 	w.AnyNetwork = all || len(hosts) > 0
 	for _, kind := range []string{"run", "ffi"} {
@@ -72,6 +66,41 @@ func (p Permissions) wall(readOnly, own []string) *launcher.Wall {
 		}
 	}
 	return w
+}
+
+// Writable are the paths that may be changed, without the directory kept: where
+// it is below such a path, what stands beside the way to it takes the path's
+// place, since the kernel's wall knows no exceptions. Files can then be made and
+// removed everywhere but in the directories on that way themselves.
+func (p Permissions) Writable(kept string) (paths []string) {
+	all, writes := p.Allowed("write")
+	if all {
+		writes = []string{"/"}
+	}
+	for _, path := range writes {
+		paths = append(paths, beside(resolved(existing(path)), resolved(kept))...)
+	}
+	return paths
+}
+
+// beside is path, or what is in it and on no way to kept; both are real paths.
+func beside(path, kept string) (paths []string) {
+	switch {
+	case within(path, kept):
+		return nil
+	case !within(kept, path):
+		return []string{path}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil // what can't be listed is not granted
+	}
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink == 0 { // what a link leads to is granted by its own name, if at all
+			paths = append(paths, beside(filepath.Join(path, entry.Name()), kept)...)
+		}
+	}
+	return paths
 }
 
 // existing is the nearest directory or file that is there: a file can be made

@@ -2,6 +2,9 @@ package deno
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,9 +67,67 @@ func TestSecondWallIsUpUnlessGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wall, err := p.SecondWall(test.without, slog.New(slog.DiscardHandler), nil, nil)
+		wall, err := p.SecondWall(test.without, slog.New(slog.DiscardHandler), nil, nil, "")
 		if err != nil || (wall != nil) != test.up {
 			t.Errorf("%q, without %v: wall %v, error %v", test.flags, test.without, wall, err)
 		}
+	}
+}
+
+func TestWritableLeavesTheCacheOut(t *testing.T) {
+	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"home/cache/ours/deno", "home/cache/other", "home/documents", "away"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("cache", filepath.Join(dir, "home/link")); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, "home/cache/ours")
+	for _, test := range []struct {
+		granted string
+		want    []string
+	}{
+		{"away", []string{"away"}},
+		{"home", []string{"home/cache/other", "home/documents"}},
+		{"home/link", []string{"home/cache/other"}},
+		{"home/cache/ours", nil},
+		{"home/cache/ours/deno", nil},
+		{"home/cache/ours/deno/new", nil},
+		{"home/new", []string{"home/cache/other", "home/documents"}},
+	} {
+		p, err := Parse([]string{"--allow-write=" + filepath.Join(dir, test.granted)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, path := range p.Writable(kept) {
+			path, err := filepath.Rel(dir, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, path)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("with %s granted, %q can be changed; want %q", test.granted, got, test.want)
+		}
+	}
+	p, err := Parse([]string{"--allow-write"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	everywhere := p.Writable(kept)
+	for _, path := range everywhere {
+		if within(kept, path) || within(path, kept) {
+			t.Errorf("with everything granted, %s can be changed", path)
+		}
+	}
+	if !slices.Contains(everywhere, filepath.Join(dir, "home/documents")) {
+		t.Errorf("with everything granted, what is beside the cache can't be changed: %q", everywhere)
 	}
 }

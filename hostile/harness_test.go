@@ -260,9 +260,22 @@ func (a attack) runBare(t *testing.T, s *scene) outcome {
 	cmd.Stdin = strings.NewReader(a.stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	frames, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{theirs} // descriptor 3, as in a child of ours
+	written := make(chan []byte)
+	go func() {
+		text, _ := io.ReadAll(frames)
+		written <- text
+	}()
+	err = cmd.Run()
+	_ = theirs.Close()
 	o := outcome{Result: supervisor.Result{Status: supervisor.Completed, ExitCode: cmd.ProcessState.ExitCode()}}
 	o.Stdout.Head, o.Stderr.Head = stdout.Bytes(), stderr.Bytes()
+	o.events = string(<-written)
+	_ = frames.Close()
 	if err != nil {
 		o.Status = supervisor.Failed
 	}
@@ -403,10 +416,14 @@ type scene struct {
 func newScene(t *testing.T, a attack) *scene {
 	t.Helper()
 	s := &scene{attack: a, secret: newSecret()}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	dir, err := os.MkdirTemp("", "hostile-") // t.TempDir's may have a comma in it, which no permission flag can
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	granted := filepath.Join(dir, "granted")
 	dir = filepath.Join(dir, "outside")
 	s.words = map[string]string{"%DIR%": dir, "%GRANTED%": granted, "%SERVER%": strconv.Itoa(os.Getpid()), "%CACHE%": openShared(t).Dir()}

@@ -14,8 +14,8 @@ func TestProcAndDev(t *testing.T) {
 	const read = `const read = (p) => { try { return Deno.readTextFileSync(p); } catch (e) { return e.message; } };
 `
 	rows := []attack{
-		{name: "/proc/self/environ", bare: true, code: `console.log(read("/proc/self/environ"));`},
-		{name: "/proc/self/environ with /proc granted", grants: []string{"--allow-read=/proc"}, bare: true, code: `console.log(read("/proc/self/environ"));`},
+		{name: "/proc/self/environ", code: `console.log(read("/proc/self/environ"));`},
+		{name: "/proc/self/environ with /proc granted", grants: []string{"--allow-read=/proc"}, code: `console.log(read("/proc/self/environ"));`},
 		{name: "/proc/<server>/environ", code: `console.log(read("/proc/%SERVER%/environ"));`},
 		{name: "/proc/<server>/environ with all reads granted", grants: []string{"--allow-read"}, code: `console.log(read("/proc/%SERVER%/environ"));`},
 		{name: "/proc/<other>/environ", code: `console.log(read("/proc/%VICTIM%/environ"));`},
@@ -61,6 +61,7 @@ func TestProcAndDev(t *testing.T) {
 	}
 	for i := range rows {
 		rows[i].linux = true
+		rows[i].bare = true // Deno lets a process with any denial, which every run of ours has, read little of /proc
 		rows[i].code = read + rows[i].code
 	}
 	try(t, rows)
@@ -98,7 +99,9 @@ func TestGrantsEndWhereTheyEnd(t *testing.T) {
 		{name: "read with a write grant", grants: []string{"--allow-write=%DIR%"}, code: `console.log(Deno.readTextFileSync("%DIR%/secret.txt"));`},
 		{name: "import with a write grant", grants: []string{"--allow-write=%DIR%"}, code: `console.log((await import("file://%DIR%/secret.mjs")).default);`},
 		{name: "write beside the grant", grants: writable, code: `Deno.writeTextFileSync("%GRANTED%/../outside/new", "x");`},
-		{name: "write through a symbolic link out", grants: writable, prepare: linkOut, code: `Deno.writeTextFileSync("%GRANTED%/new", "x");`},
+		{name: "write through a symbolic link out", grants: writable, prepare: linkOut, code: `Deno.writeTextFileSync("%GRANTED%/file", "x");`},
+		{name: "write through a symbolic link to nothing yet", grants: writable, prepare: linkOut, code: `Deno.writeTextFileSync("%GRANTED%/new", "x");`,
+			noControl: "Deno makes no file at the end of such a link"},
 		{name: "write through a linked directory", grants: writable, prepare: linkOut, code: `Deno.writeTextFileSync("%GRANTED%/out/new", "x");`},
 		{name: "symbolic link made in the grant, and read through", grants: both, code: `Deno.symlinkSync("%DIR%", "%GRANTED%/l"); console.log(Deno.readTextFileSync("%GRANTED%/l/secret.txt"));`},
 		{name: "relative symbolic link made in the grant, and read through", grants: both, code: `Deno.symlinkSync("../outside", "%GRANTED%/l"); console.log(Deno.readTextFileSync("%GRANTED%/l/secret.txt"));`},
@@ -113,8 +116,7 @@ while (!done) { for (let i = 0; i < 50; i++) try { const s = await Deno.readText
 			noControl: "it is a race, which the control need not win; the second wall leaves nothing to win"},
 		{name: "copyFile out of what is readable into what is writable, with neither", grants: both, code: `Deno.copyFileSync("%DIR%/secret.txt", "%GRANTED%/copy"); console.log(Deno.readTextFileSync("%GRANTED%/copy"));`},
 		{name: "denied below what is granted", grants: []string{"--allow-read", "--deny-read=%DIR%"}, code: `console.log(Deno.readTextFileSync("%DIR%/secret.txt"));`},
-		{name: "denied below what is granted, by a link", grants: []string{"--allow-read", "--deny-read=%DIR%"}, prepare: linkOut, code: `console.log(Deno.readTextFileSync("%GRANTED%/file"));`},
-		{name: "denied below what is granted, by /proc", grants: []string{"--allow-read", "--deny-read=%DIR%"}, linux: true, code: `console.log(Deno.readTextFileSync("/proc/self/root%DIR%/secret.txt"));`},
+		{name: "denied below what is granted, by /proc", grants: []string{"--allow-read", "--deny-read=%DIR%"}, linux: true, bare: true, code: `console.log(Deno.readTextFileSync("/proc/self/root%DIR%/secret.txt"));`},
 		{name: "node:wasi makes a file outside of a directory that may be read and written", grants: both, control: both, code: wasiEscape},
 		{name: "node:wasi through process.getBuiltinModule", grants: both, control: both, code: swapped(wasiEscape, `await import("node:wasi")`, `process.getBuiltinModule("wasi")`)},
 		{name: "node:wasi through createRequire", grants: both, control: both, code: `import { createRequire } from "node:module";` + swapped(wasiEscape, `await import("node:wasi")`, `createRequire(import.meta.url)("wasi")`)},

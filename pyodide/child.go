@@ -21,11 +21,11 @@ type needs struct {
 // startChild starts Deno on a module of ours with exactly these permissions and
 // what it needs, the wire included.
 func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, error) {
-	wall, err := granted.SecondWall(e.o.WithoutSecondWall, e.o.Log, append([]string{rt.deno.Path}, own.read...), nil)
+	wall, err := granted.SecondWall(e.o.WithoutSecondWall, e.o.Log, append([]string{rt.deno.Path}, own.read...), nil, e.o.Cache.Dir())
 	if err != nil {
 		return nil, err
 	}
-	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath)
+	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath).With("deny-write", e.o.Cache.Dir())
 	if own.connect != "" {
 		permissions = permissions.With("allow-net", own.connect)
 		if address, err := netip.ParseAddrPort(own.connect); err == nil && wall != nil {
