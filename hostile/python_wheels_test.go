@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
@@ -69,7 +68,6 @@ type index struct {
 
 	mu     sync.Mutex
 	wheels map[string][]byte // by project
-	asked  []string
 }
 
 func newIndex(t *testing.T) *index {
@@ -90,25 +88,24 @@ func (i *index) put(project string, content []byte) {
 
 func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
-	i.asked = append(i.asked, r.URL.Path)
 	path, known := strings.CutPrefix(r.URL.Path, i.root)
 	project, isPage := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/simple/")
 	name, isFile := strings.CutPrefix(path, "/files/")
 	if isFile {
 		project, _, _ = strings.Cut(name, "-1.0-")
 	}
-	content := i.wheels[project]
+	content := i.wheels[strings.ReplaceAll(project, "-", "_")]
 	i.mu.Unlock()
 	switch {
 	case !known || content == nil:
 		http.NotFound(w, r)
 	case isPage:
-		sum := sha256.Sum256(content)
+		file, sum := wheelName(strings.ReplaceAll(project, "-", "_")), sha256.Sum256(content)
 		w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"meta": map[string]string{"api-version": "1.1"}, "name": project, "versions": []string{"1.0"},
 			"files": []any{map[string]any{
-				"filename": wheelName(project), "url": i.server.URL + i.root + "/files/" + wheelName(project), "size": len(content),
+				"filename": file, "url": i.server.URL + i.root + "/files/" + file, "size": len(content),
 				"hashes": map[string]string{"sha256": hex.EncodeToString(sum[:])},
 			}},
 		})
@@ -129,14 +126,4 @@ func pythonEngine(t *testing.T, change func(*pyodide.Options)) *pyodide.Engine {
 	t.Cleanup(engine.Close)
 	cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(supervisor.Event) {}))
 	return engine
-}
-
-// allowAll is the control's: all permissions and no second wall.
-func allowAll(t *testing.T, o *pyodide.Options) {
-	t.Helper()
-	permissions, err := deno.Parse([]string{"--allow-all"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Permissions, o.WithoutSecondWall = permissions, true
 }

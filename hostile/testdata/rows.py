@@ -26,7 +26,7 @@ async def attempt(name: str, code: str) -> None:
 for row in json.loads(sys.argv[1]):
     ending = "no error"
     try:
-        await attempt(row["name"], row["code"])
+        await attempt(row["name"], row["code"])  # noqa: F704
     except BaseException as error:
         ending = f"{type(error).__name__}: {error}"
     print(f"\x1e{row['name']}\x1f{ending!r}", flush=True)

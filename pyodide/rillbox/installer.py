@@ -87,12 +87,15 @@ class Installer:
             await change.gather_requirements(requirements)
         except InvalidRequirement as error:
             return {"": f"{', '.join(requirements)}: not a requirement (PEP 508): {error}"}
-        except (ValueError, OSError, TypeError) as error:
-            return {"": f"{', '.join(requirements)}: {error}"}
+        except Exception as error:  # what wheels say of themselves can be anything
+            return {"": f"{', '.join(requirements)}: {_told(error)}"}
         if change.failed:
             return self._reasons(change, requirements)
         for wheel in change.wheels:
-            await wheel.install(Path(SITE), compatibility_layer)
+            try:
+                await wheel.install(Path(SITE), compatibility_layer)
+            except Exception as error:  # and so can what they hold
+                return {wheel.name: f"{wheel.filename} can't be installed: {_told(error)}"}
         await self.load([package.name for package in change.pyodide_packages])
         importlib.invalidate_caches()
         return {}
@@ -285,6 +288,11 @@ def _project(requirement: str) -> str:
         return Requirement(requirement).name
     except InvalidRequirement:
         return requirement.rpartition("/")[2].partition("-")[0]
+
+
+def _told(error: Exception) -> str:
+    """What an exception says, also where that is nothing."""
+    return str(error) or type(error).__name__
 
 
 def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:

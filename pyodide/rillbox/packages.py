@@ -9,8 +9,8 @@ wishes resolved to, an install plan, and then no index is asked.
 """
 
 import ast
-import importlib.util
 import json
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,11 +59,28 @@ def wanted(code: str, tree: ast.AST, packages: list[str]) -> Wanted:
 
 
 def present(module: str) -> bool:
-    """Whether a module can be imported already."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # no parent, or no spec
-        return False
+    """Whether a module can be imported already; nothing is imported to find out."""
+    path = None
+    name = ""
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        if name in sys.modules:
+            path = getattr(sys.modules[name], "__path__", [])
+            continue
+        spec = _find(name, path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations or []
+    return True
+
+
+def _find(name: str, path: Any) -> Any:
+    """What a module's parent package, searched at path, has under its name."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path)
+        if spec is not None:
+            return spec
+    return None
 
 
 async def install(wish: Wanted, installer: Installer, gateway: str, host: Host) -> dict[str, str]:
@@ -79,7 +96,10 @@ async def install(wish: Wanted, installer: Installer, gateway: str, host: Host) 
     }
     plan: dict[str, Any] | None = json.loads(host.ask(json.dumps(question)))["plan"]
     if plan is not None:
-        await installer.follow(plan["files"])
+        try:
+            await installer.follow(plan["files"])
+        except Exception as error:  # a file that is gone, or holds anything
+            raise PackageError(str(error) or type(error).__name__) from None
         missing = plan["missing"]
     else:
         missing = await _resolve(wish, installer)

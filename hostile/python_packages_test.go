@@ -1,0 +1,256 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"rillbox/cache"
+	"rillbox/pyodide"
+	"rillbox/supervisor"
+)
+
+// Wheels that an index serves and that should not be trusted. A wheel is
+// unpacked in the memory of the child that asked for it, so that the host's
+// files are out of reach by nature; what is looked for here is a file out of
+// its place, code that runs before its time, and a child or server that breaks.
+func TestPythonHostileWheels(t *testing.T) {
+	t.Parallel()
+	wheels := newIndex(t)
+	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+	const linked = os.ModeSymlink
+	for _, row := range []struct {
+		name    string
+		project string
+		more    []zipFile
+		// instead of the usual files of a wheel, if any.
+		instead []zipFile
+		// look prints "here" when the attack went well; the project is installed.
+		look string
+		// fails is what the error must hold when the wheel can't be installed.
+		fails string
+	}{
+		{name: "a path that climbs", project: "climbs", more: []zipFile{{name: "../../../../../../../../climbed.py", text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`},
+		{name: "a path that climbs from within", project: "climbswithin", more: []zipFile{{name: "climbswithin/../../../../../../../climbed.py", text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`},
+		{name: "a path that climbs by backslashes", project: "climbsback", more: []zipFile{{name: `..\..\..\..\..\..\climbed.py`, text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`},
+		{name: "an absolute path", project: "absolutepath", more: []zipFile{{name: "/climbed.py", text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`},
+		{name: "a path that climbs to the standard library", project: "stdlibclimb", more: []zipFile{{name: "../json/__init__.py", text: "x = 1"}, {name: "../../python314.zip", text: "x"}},
+			look: `import json, os; print("here" if os.path.getsize("/lib/python314.zip") < 1000 or hasattr(json, "x") else "not")`},
+		{name: "a symbolic link", project: "symlinked", more: []zipFile{
+			{name: "symlinked/out", text: "/", mode: linked}, {name: "symlinked/out/climbed.py", text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`, fails: "symlinked"},
+		{name: "a symbolic link to a process's files", project: "symlinkproc", more: []zipFile{{name: "symlinkproc/proc", text: "/proc/self/environ", mode: linked}},
+			look: `import os, symlinkproc; print("here" if os.path.islink(os.path.dirname(symlinkproc.__file__) + "/proc") else "not")`},
+		{name: "a name of our own package", project: "ownpackage", more: []zipFile{{name: "rillbox/runner.py", text: "print('here')"}, {name: "rillbox/__init__.py", text: "print('here')"}},
+			look: `import rillbox.runner; print("not")`},
+		{name: "names of the standard library", project: "stdlibnames", more: []zipFile{{name: "json.py", text: "print('here')"}, {name: "asyncio/__init__.py", text: "print('here')"}, {name: "sitecustomize.py", text: "print('here')"}},
+			look: `import json, asyncio; print("not")`},
+		{name: "a .pth file with code", project: "pthfile", more: []zipFile{{name: "pthfile.pth", text: "import sys; print('here')\n"}}, look: `print("not")`},
+		{name: "code of a parent package, before the program", project: "parentcode", more: []zipFile{
+			{name: "google/__init__.py", text: "open('/tmp/early', 'w').close()"}, {name: "google/genai/__init__.py"}},
+			look: `
+import os
+print("here" if os.path.exists("/tmp/early") else "not")
+import google.genai
+if not os.path.exists("/tmp/early"): print("here")`},
+		{name: "scripts and data of an installation", project: "scripts", more: []zipFile{
+			{name: "scripts-1.0.data/scripts/../../../../../../../climbed.py", text: "x = 1"}},
+			look: `import os; print("here" if os.path.exists("/climbed.py") else "not")`},
+		{name: "no zip at all", project: "nozip", instead: []zipFile{}, look: `print("not")`, fails: "nozip"},
+		{name: "no dist-info", project: "noinfo", instead: []zipFile{{name: "noinfo/__init__.py"}}, look: `print("not")`, fails: "noinfo"},
+		{name: "two dist-infos", project: "twoinfos", more: []zipFile{{name: "other-2.0.dist-info/METADATA", text: "Name: other\nVersion: 2.0\n"}}, look: `print("not")`, fails: "twoinfos"},
+		{name: "the dist-info of another project", project: "otherinfo", instead: wheelFiles("requests", "print('here')"), look: `print("not")`, fails: "otherinfo"},
+		{name: "metadata that is no text", project: "binarymeta", instead: replaced("binarymeta", "METADATA", "\xff\xfe\x00\x01Name: \x80"), look: `print("not")`, fails: "binarymeta"},
+		{name: "metadata without a name", project: "noname", instead: replaced("noname", "METADATA", "Requires-Dist: ((((\n"), look: `print("not")`, fails: "noname"},
+		{name: "metadata of a million requirements", project: "millions", instead: replaced("millions", "METADATA",
+			"Metadata-Version: 2.1\nName: millions\nVersion: 1.0\n"+strings.Repeat("Requires-Dist: millions; extra == 'x'\n", 20_000)), look: `print("not")`},
+		{name: "a requirement of itself", project: "itself", instead: wheelFiles("itself", "", "Requires-Dist: itself>=1", "Requires-Dist: itself[x]", "Provides-Extra: x"), look: `print("not")`},
+		{name: "a requirement of a missing version of itself", project: "itself2", instead: wheelFiles("itself2", "", "Requires-Dist: itself2>=2"), look: `print("not")`, fails: "itself2"},
+		{name: "a marker that does not end", project: "marker", instead: wheelFiles("marker", "", "Requires-Dist: x; "+strings.Repeat("(", 5000)), look: `print("not")`, fails: "marker"},
+		{name: "a module that takes the process down", project: "fatalmodule", more: []zipFile{{name: "fatalmodule/x.so", text: "\x00asm not really"}}, look: `print("not")`, fails: "x.so"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			files := append(wheelFiles(row.project, ""), row.more...)
+			if row.instead != nil {
+				files = row.instead
+			}
+			content := zipOf(t, files...)
+			if row.name == "no zip at all" {
+				content = []byte("this is no zip")
+			}
+			wheels.put(row.project, content)
+			p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
+			o := runProgram(t.Context(), engine, p, nil)
+			t.Logf("bounded: %s", o.summary())
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			if strings.Contains(o.Stdout.String(), "here") {
+				t.Errorf("the attack got through: %s", o.summary())
+			}
+			if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
+				t.Errorf("the program did not run: %s", o.summary())
+			}
+			if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
+				t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
+			}
+		})
+	}
+	o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: "1 + 1"}, nil)
+	if string(o.Value) != "2" {
+		t.Errorf("afterwards: %s", o.summary())
+	}
+}
+
+// replaced are the files of a wheel, one of its dist-info replaced.
+func replaced(project, name, text string) []zipFile {
+	files := wheelFiles(project, "")
+	for i := range files {
+		if strings.HasSuffix(files[i].name, name) {
+			files[i].text = text
+		}
+	}
+	return files
+}
+
+// A wheel of a few kilobytes that unpacks to gigabytes ends its own run.
+func TestPythonWheelBombs(t *testing.T) {
+	t.Parallel()
+	wheels := newIndex(t)
+	limits := supervisor.DefaultLimits()
+	limits.Memory = 128 << 20
+	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url(); o.Limits = limits })
+	zeros := strings.Repeat("\x00", 64<<20)
+	many := wheelFiles("manyparts", "")
+	for _, part := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		many = append(many, zipFile{name: "manyparts/" + part, text: zeros})
+	}
+	for _, row := range []struct {
+		name, project string
+		files         []zipFile
+	}{
+		{"one large file", "onelarge", append(wheelFiles("onelarge", ""), zipFile{name: "onelarge/zeros", text: strings.Repeat(zeros, 8)})},
+		{"many files", "manyparts", many},
+		{"metadata", "largemeta", replaced("largemeta", "METADATA", "Metadata-Version: 2.1\nName: largemeta\nVersion: 1.0\n\n"+strings.Repeat(zeros, 8))},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			wheels.put(row.project, zipOf(t, row.files...))
+			o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: "'unpacked'"}, nil)
+			t.Logf("bounded: %s, peak %d MiB", o.summary(), o.PeakMemory>>20)
+			if o.err != nil || o.Status == supervisor.Completed || o.Error == nil || o.Error.Message == "" {
+				t.Errorf("it did not end by a clear error: %s", o.summary())
+			}
+			if o.PeakMemory > 250<<20+2*limits.Memory {
+				t.Errorf("it had %d MiB", o.PeakMemory>>20)
+			}
+		})
+	}
+	o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: "1 + 1"}, nil)
+	if string(o.Value) != "2" {
+		t.Errorf("afterwards: %s", o.summary())
+	}
+}
+
+// What the operator's policy denies is not installed, by whatever way it is
+// asked for. The control has no policy.
+func TestPythonDeniedPackages(t *testing.T) {
+	t.Parallel()
+	wheels := newIndex(t)
+	secret := newSecret()
+	wheels.put("denied_thing", zipOf(t, wheelFiles("denied_thing", "print('"+secret+"')")...))
+	wheels.put("needs_denied", zipOf(t, wheelFiles("needs_denied", "import denied_thing", "Requires-Dist: denied-thing")...))
+	open := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+	bounded := pythonEngine(t, func(o *pyodide.Options) {
+		o.IndexURL = wheels.url()
+		o.Policy = cache.Policy{Deny: []string{"denied-*"}}
+	})
+	allowed := pythonEngine(t, func(o *pyodide.Options) {
+		o.IndexURL = wheels.url()
+		o.Policy = cache.Policy{Allow: []string{"needs-denied"}}
+	})
+	for _, row := range []struct {
+		name, code string
+		packages   []string
+	}{
+		{"a package of the request", "import denied_thing", []string{"denied-thing"}},
+		{"a package in other spelling", "import denied_thing", []string{"Denied.Thing"}},
+		{"an import", "import denied_thing", nil},
+		{"inline metadata", "# /// script\n# dependencies = ['denied_thing']\n# ///\nimport denied_thing", nil},
+		{"a package that needs it", "import needs_denied", []string{"needs_denied"}},
+		{"micropip at run time", "import micropip\nawait micropip.install('denied-thing')\n__import__('denied_thing')", nil},
+		{"micropip with other letters", "import micropip\nawait micropip.install('DENIED__thing')\n__import__('denied_thing')", nil},
+		{"the gateway's page and file by hand", `
+import js, json, zipfile, io, sys
+from micropip import package_index
+base = package_index.PYPI_URL
+page = await (await js.fetch(base + "/denied-thing/")).text()
+print(page[:300])
+content = (await (await js.fetch(json.loads(page)["files"][0]["url"])).arrayBuffer()).to_bytes()
+print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: row.code}
+			if o := runProgram(t.Context(), open, p, nil); !strings.Contains(o.text(), secret) {
+				t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
+			}
+			for name, engine := range map[string]*pyodide.Engine{"denied": bounded, "not allowed": allowed} {
+				o := runProgram(t.Context(), engine, p, nil)
+				if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
+					t.Errorf("%s: it got through: %s", name, o.summary())
+				}
+				if !strings.Contains(o.text(), "the operator denied package") {
+					t.Errorf("%s: the error does not say why: %s", name, o.summary())
+				}
+			}
+		})
+	}
+}
+
+// A guest that says after its start what was installed changes nothing for the
+// next program with the same wishes.
+func TestPythonInstallPlanIsNotPoisoned(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, code string }{
+		{"installed after the start", climb + `send(type="installed", files=[], missing={"harmless": "forged"})`},
+		{"resolve and installed after the start", climb + `
+send(type="resolve", requirements=["harmless"], imports=[])
+send(type="installed", files=[], missing={})`},
+		{"started and installed again", climb + `
+send(type="started")
+send(type="installed", files=[], missing={})`},
+		{"a wheel that runs at its import", "import tampering"},
+		{"the gateway's answers replaced", `
+import js
+js.globalThis.fetch = lambda *_: 1 / 0
+import micropip
+await micropip.install("tampering")`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			wheels := newIndex(t) // one whose packages have no plan yet
+			wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
+			wheels.put("tampering", zipOf(t, wheelFiles("tampering", climb+`send(type="installed", files=[], missing={})`)...))
+			engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+			packages := []string{"harmless"}
+			if strings.Contains(row.code, "import tampering") {
+				packages = append(packages, "tampering")
+			}
+			first := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: row.code}, nil)
+			t.Logf("hostile: %s", first.summary())
+			next := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: "import harmless; harmless.text"}, nil)
+			if string(next.Value) != `"harmless"` || len(next.Packages) != len(packages) {
+				t.Errorf("the next run: %s, packages %v", next.summary(), next.Packages)
+			}
+			fresh := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+			last := runProgram(t.Context(), fresh, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: "import harmless; harmless.text"}, nil)
+			if string(last.Value) != `"harmless"` {
+				t.Errorf("another server's run: %s", last.summary())
+			}
+		})
+	}
+}
