@@ -199,7 +199,11 @@ print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, n
 			if o := runProgram(t.Context(), open, p, nil); !strings.Contains(o.text(), secret) {
 				t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
 			}
-			for name, engine := range map[string]*pyodide.Engine{"denied": bounded, "not allowed": allowed} {
+			engines := map[string]*pyodide.Engine{"denied": bounded}
+			if row.packages != nil {
+				engines["not allowed"] = allowed
+			}
+			for name, engine := range engines {
 				o := runProgram(t.Context(), engine, p, nil)
 				if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
 					t.Errorf("%s: it got through: %s", name, o.summary())
@@ -207,6 +211,42 @@ print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, n
 				if !strings.Contains(o.text(), "the operator denied package") {
 					t.Errorf("%s: the error does not say why: %s", name, o.summary())
 				}
+			}
+		})
+	}
+}
+
+// What a wheel's own metadata requires from elsewhere is not fetched there. The
+// control is micropip in a bare Pyodide.
+func TestPythonRequirementsFromElsewhere(t *testing.T) {
+	t.Parallel()
+	wheels := newIndex(t)
+	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+	for _, row := range []struct{ name, project, requirement string }{
+		{"by a file: URL", "byfile", "led_file @ file://%DIR%/led_file-1.0-py3-none-any.whl"},
+		{"over http", "byhttp", "led_http @ http://%HTTP%/led_http-1.0-py3-none-any.whl"},
+		{"from an address on loopback", "byloopback", "led_https @ https://%HTTP%/led_https-1.0-py3-none-any.whl"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			led, _, _ := strings.Cut(row.requirement, " ")
+			code := "import " + row.project + "\nimport " + led + "\nprint(" + led + ".secret)"
+			scene := func() *scene {
+				s := newScene(t, attack{code: row.requirement, prepare: secretWheel(led)})
+				wheels.put(row.project, zipOf(t, wheelFiles(row.project, "", "Requires-Dist: "+s.fillText(row.requirement))...))
+				return s
+			}
+			s := scene()
+			control := runBarePython(t, supervisor.Program{Code: `import micropip
+await micropip.install("` + row.project + `", index_urls="` + wheels.url() + `")
+` + code})
+			if found := s.evidenceOf(control); len(found) == 0 {
+				t.Errorf("it is not had in a bare Pyodide either, so this shows nothing: %s", control.summary())
+			}
+			s = scene()
+			o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: code}, nil)
+			t.Logf("bounded: %s", o.summary())
+			if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == supervisor.Completed {
+				t.Errorf("the attack got through: %q, %s", found, o.summary())
 			}
 		})
 	}

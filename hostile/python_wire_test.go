@@ -227,6 +227,60 @@ raise SystemExit(5)`,
 	}
 }
 
+// A program that is hard to read is its own failure, not ours.
+func TestPythonProgramsThatBreakTheReader(t *testing.T) {
+	t.Parallel()
+	engine := newEngine(t, supervisor.Python, nil, false)
+	for name, code := range map[string]string{
+		"brackets":                strings.Repeat("(", 100_000),
+		"lists in lists":          strings.Repeat("[", 150) + strings.Repeat("]", 150),
+		"minus signs":             strings.Repeat("-", 200_000) + "1",
+		"a chain of attributes":   "x" + strings.Repeat(".a", 200_000),
+		"a chain of calls":        "x" + strings.Repeat("()", 200_000),
+		"a chain of comparisons":  "1" + strings.Repeat("<1", 200_000),
+		"a chain of additions":    "1" + strings.Repeat("+1", 200_000),
+		"not not not":             strings.Repeat("not ", 200_000) + "x",
+		"lambdas":                 strings.Repeat("lambda:", 100_000) + "x",
+		"else if":                 "if x: pass\n" + strings.Repeat("elif x: pass\n", 50_000),
+		"blocks in blocks":        blocks(90),
+		"f-strings in f-strings":  "f'" + strings.Repeat("{f\"{", 70) + "1" + strings.Repeat("}\"}", 70) + "'",
+		"a long number":           strings.Repeat("9", 1_000_000),
+		"a long name":             strings.Repeat("x", 1_000_000),
+		"a long line of text":     "'" + strings.Repeat("x", 1_000_000) + "'",
+		"NUL":                     "x = '\x00'",
+		"bytes that are no UTF-8": "x = '\xff\xfe'",
+		"an odd encoding":         "# -*- coding: utf-7 -*-\nx = 1",
+		"a missing encoding":      "# -*- coding: rillbox -*-\nx = 1",
+		"a large shift":           "x = 1 << 10**9",
+		"a large power":           "9**9**9",
+		"inline metadata, deep":   "# /// script\n# dependencies = " + strings.Repeat("[", 50_000) + "\n# ///\n",
+		"inline metadata, twice":  strings.Repeat("# /// script\n# dependencies = []\n# ///\n\n", 2),
+		"inline metadata, no end": "# /// script\n" + strings.Repeat("# x\n", 100_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := supervisor.Program{Language: supervisor.Python, Code: code, Timeout: 3 * time.Second}
+			o := outcome{}
+			o.Result, o.err = engine.Run(t.Context(), p, func(supervisor.Event) {})
+			t.Logf("bounded: %s", o.summary())
+			if o.err != nil {
+				t.Error(o.err)
+			}
+			if o.Status != supervisor.Completed && (o.Error == nil || o.Error.Name == "") {
+				t.Errorf("it ended without a word of why: %s", o.summary())
+			}
+		})
+	}
+}
+
+// blocks are blocks in blocks.
+func blocks(depth int) string {
+	var code strings.Builder
+	for n := range depth {
+		code.WriteString(strings.Repeat(" ", n) + "if 1:\n")
+	}
+	return code.String() + strings.Repeat(" ", depth) + "pass\n"
+}
+
 // Without the boundary a guest opens the wire by its path.
 func TestPythonOpensTheWire(t *testing.T) {
 	t.Parallel()

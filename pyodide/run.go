@@ -63,7 +63,12 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	ended := time.Now()
 
 	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
-		return supervisor.Result{}, r.broken(outcome, exit)
+		broken := r.broken(outcome, exit)
+		if r.fatal == "" || !r.worker.ready {
+			return supervisor.Result{}, broken
+		}
+		// Reading the program or its packages was too much for Python.
+		r.e.o.Log.Warn("a Python worker broke at its request", "error", broken)
 	}
 	result := outcome.Into(exit)
 	if r.fatal != "" && exit.Status == supervisor.Failed {
@@ -110,8 +115,8 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 		return nil
 	case !r.started.IsZero():
 		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)
-	case frame.Type == deno.ReadyFrame:
-		r.worker.child.MarkBaseline()
+	case frame.Type == deno.ReadyFrame && !r.worker.ready:
+		r.worker.getReady()
 		return nil
 	case frame.Type == resolveFrame && r.wish == nil:
 		return r.resolve(frame)

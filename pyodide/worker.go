@@ -38,6 +38,7 @@ const (
 type worker struct {
 	child  *supervisor.Child
 	frames *deno.FrameReader
+	ready  bool // it has said that it takes a request
 }
 
 // startWorker starts a worker; it is ready when its first frame says so.
@@ -47,7 +48,8 @@ func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions) (*worker
 	if err != nil {
 		return nil, err
 	}
-	return &worker{child, deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame)}, nil
+	frames := deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame)
+	return &worker{child: child, frames: frames}, nil
 }
 
 // awaitReady waits until the worker takes a request.
@@ -59,8 +61,14 @@ func (w *worker) awaitReady() error {
 	if err != nil {
 		return err
 	}
-	w.child.MarkBaseline()
+	w.getReady()
 	return nil
+}
+
+// getReady takes the worker at its word that it is ready.
+func (w *worker) getReady() {
+	w.child.MarkBaseline()
+	w.ready = true
 }
 
 // discard ends a worker that nobody needs, and waits for its end.
