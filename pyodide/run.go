@@ -134,7 +134,6 @@ func (r *run) resolve(frame deno.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(r.wish.names(), ", ")})
 	plan := r.e.findPlan(r.rt, *r.wish)
 	if plan != nil {
 		if err := r.grant.Allow(plan.files()); err != nil {
@@ -143,6 +142,9 @@ func (r *run) resolve(frame deno.Frame) error {
 		}
 	}
 	r.planned = plan != nil
+	if !r.planned {
+		r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(r.wish.names(), ", ")})
+	}
 	return deno.WriteRequest(r.worker.child.Stdin(), plan.answer())
 }
 
