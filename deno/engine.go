@@ -386,7 +386,7 @@ func (e *Engine) command(ctx context.Context, dir string, p supervisor.Program, 
 // flags are a run's permission flags: those granted, and what the engine itself
 // needs or forbids.
 func (e *Engine) flags(p Permissions, main, own string) []string {
-	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own)
+	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own).IgnoreProxies(e.options.Env)
 	return p.Args()
 }
 

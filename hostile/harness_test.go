@@ -251,7 +251,18 @@ func (a attack) runBare(t *testing.T, s *scene) outcome {
 		name = map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[a.language]
 	}
 	file := filepath.Join(dir, name)
-	write(t, file, s.fillText(a.code))
+	start := func(code string) outcome {
+		write(t, file, code)
+		return a.startBare(t, s, dir, file)
+	}
+	if a.earlier != "" {
+		start(s.fillSecret(a.earlier))
+	}
+	return start(s.fillText(a.code))
+}
+
+func (a attack) startBare(t *testing.T, s *scene, dir, file string) outcome {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, denoBinary(t).Path, slices.Concat([]string{"run", "--quiet", "--no-prompt", "--allow-all"}, a.bareFlags, []string{file}, s.fill(a.args))...)

@@ -183,8 +183,6 @@ s.post("Runtime.evaluate", { expression: "Deno.readTextFileSync('%DIR%/secret.tx
 		{name: "inspector.Session that finds Deno's internals in the heap", code: internals + `console.log(await reach("Deno's own operations are mine"));`, evidence: says("are mine")},
 		{name: "Deno's internals, with the inspector granted, read a file", grants: []string{"--allow-sys"},
 			code: internals + `console.log(await reach("op_node_open_sync", "%DIR%/secret.txt", 0, 0)); console.log(await reach("op_fs_copy_file_sync", "%DIR%/secret.txt", "%DIR%/copy"));`},
-		{name: "Deno's internals, with the inspector granted, load a library", grants: []string{"--allow-sys"},
-			code: internals + `console.log(await reach("op_napi_open", "%DIR%/evil.node", globalThis, (e) => e, (e) => e, (e) => e, (e) => e));`, prepare: addon, evidence: says("file too short")},
 		{name: "Deno's internals, with the inspector granted, signal a process", grants: []string{"--allow-sys"},
 			code: internals + `console.log(await reach("op_node_process_kill", %VICTIM%, 15));`, evidence: settle},
 		{name: "Deno's internals, with the inspector granted, read memory", grants: []string{"--allow-sys"},

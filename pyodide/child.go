@@ -25,7 +25,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	if err != nil {
 		return nil, err
 	}
-	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath).With("deny-write", e.o.Cache.Dir())
+	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath).With("deny-write", e.o.Cache.Dir()).IgnoreProxies(e.o.Env)
 	if own.connect != "" {
 		permissions = permissions.With("allow-net", own.connect)
 		if address, err := netip.ParseAddrPort(own.connect); err == nil && wall != nil {
