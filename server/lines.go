@@ -118,9 +118,9 @@ func (l *lines) next() (line, tail []byte, size int64, err error) {
 	}
 }
 
-// awaitAnswers waits, for a moment, until all that was asked is answered: at the
-// end of what it reads the SDK drops the answers that it has not written yet.
-// Runs don't hold it up, for they are ended with l.ended.
+// awaitAnswers waits, for a moment, until all that was asked is answered: at its
+// end, and at that of what it reads, the SDK drops the answers that it has not
+// written yet. Runs don't hold it up, for they are ended before.
 func (l *lines) awaitAnswers() {
 	patience := time.NewTimer(l.patience)
 	defer patience.Stop()
@@ -130,6 +130,14 @@ func (l *lines) awaitAnswers() {
 		case <-patience.C:
 			return
 		}
+	}
+	l.tellAnswered() // another may be waiting
+}
+
+func (l *lines) tellAnswered() {
+	select {
+	case l.answered <- struct{}{}:
+	default:
 	}
 }
 
@@ -209,10 +217,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	n, err := l.out.Write(p)
 	if bytes.HasPrefix(p, answerStart) { // we make no requests of our own
 		l.open.Add(-1)
-		select {
-		case l.answered <- struct{}{}:
-		default:
-		}
+		l.tellAnswered()
 	}
 	return n, err
 }

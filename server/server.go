@@ -124,6 +124,8 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		<-lines.drained
 	case <-ctx.Done():
 		err = ctx.Err()
+		s.stopNow()
+		lines.awaitAnswers()
 	}
 	// The SDK's Close waits for its handlers, so their runs are ended first.
 	s.stopNow()
