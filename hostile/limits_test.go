@@ -98,19 +98,26 @@ func call(t *testing.T, client *mcp.ClientSession, arguments map[string]any) ans
 	if err != nil {
 		return answer{refusal: err.Error()}
 	}
-	if result.StructuredContent == nil {
-		text, _ := result.Content[0].(*mcp.TextContent)
-		return answer{refusal: text.Text}
-	}
-	raw, err := json.Marshal(result.StructuredContent)
+	a, err := decodeAnswer(result)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var a answer
-	if err := json.Unmarshal(raw, &a); err != nil {
-		t.Fatalf("%v: %s", err, raw)
-	}
 	return a
+}
+
+func decodeAnswer(result *mcp.CallToolResult) (a answer, err error) {
+	if result.StructuredContent == nil {
+		text, _ := result.Content[0].(*mcp.TextContent)
+		return answer{refusal: text.Text}, nil
+	}
+	raw, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return a, fmt.Errorf("%w: %s", err, raw)
+	}
+	return a, nil
 }
 
 // meanwhile makes the rude client's call, and asks the server something as the
