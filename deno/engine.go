@@ -59,8 +59,9 @@ type Options struct {
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
 // is safe for concurrent use.
 type Engine struct {
-	options Options
-	planner planner
+	options  Options
+	planner  planner
+	scanners scanners
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
@@ -98,8 +99,8 @@ func (e *Engine) Describe() supervisor.Description {
 	}
 }
 
-// Close has nothing to end: no child outlives its run.
-func (e *Engine) Close() {}
+// Close ends what waits for the next run: scanners. No child outlives its run.
+func (e *Engine) Close() { e.scanners.close() }
 
 // Prepare fetches Deno.
 func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
@@ -176,15 +177,27 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	if err != nil {
 		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
 	}
-	m, err := inspect(p)
-	if err != nil {
-		return supervisor.Result{}, err
-	}
-	wanted, err := resolve(m.imports, p.Packages)
-	if err != nil {
-		return packageFailure(err), nil
-	}
+	var m module
+	var wrong error
+	inspected := make(chan struct{})
+	go func() { // as long as finding Deno takes
+		defer close(inspected)
+		m, wrong = inspect(p, e.scanning(ctx))
+	}()
 	binary, err := e.locate(ctx, emit)
+	<-inspected
+	if ctx.Err() != nil {
+		return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
+			Name: "Cancelled", Message: "the run was cancelled before its program started",
+		}}, nil
+	}
+	if wrong != nil {
+		return supervisor.Result{}, wrong
+	}
+	wanted, unresolved := resolve(m.imports, p.Packages)
+	if unresolved != nil {
+		return packageFailure(unresolved), nil
+	}
 	if err != nil {
 		return supervisor.Result{}, err
 	}
@@ -208,7 +221,15 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	}
 	r.Packages = install.Packages
 	r.Notes = wanted.notes
+	if m.tooHard {
+		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
+	}
 	return r, nil
+}
+
+// scanning parses programs of a run that ends with ctx.
+func (e *Engine) scanning(ctx context.Context) scanFunc {
+	return func(code, extension string) (scanned, error) { return e.scanners.scan(ctx, code, extension) }
 }
 
 // packageFailure is the result of a program whose packages can't be had.
@@ -274,7 +295,7 @@ func (e *Engine) runChild(ctx context.Context, p supervisor.Program, r run, emit
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
 	}
-	refine(&result, p, r.module)
+	refine(&result, p, r.module, e.scanning(ctx))
 	return result, nil
 }
 

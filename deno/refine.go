@@ -12,8 +12,11 @@ import (
 // top-level await is not done. It ends at the place.
 var neverResolved = regexp.MustCompile(`error: Top-level await promise never resolved\n(?s:.{0,999}?)    at \S+ \(?file:\S+?:(\d+:\d+)\)?\n?$`)
 
+// neverResolvedRoom is more than Deno's message takes, in bytes.
+const neverResolvedRoom = 8 << 10
+
 // refine adds to a result what the bootstrap module could not know.
-func refine(r *supervisor.Result, p supervisor.Program, m module) {
+func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc) {
 	if r.Status != supervisor.Failed {
 		return
 	}
@@ -28,14 +31,19 @@ func refine(r *supervisor.Result, p supervisor.Program, m module) {
 		r.Error.Message += " at " + m.problem
 		r.Error.Traceback = "SyntaxError: " + r.Error.Message
 	}
-	if p.Language == supervisor.JavaScript && isTypeScript(p.Code) {
+	if p.Language == supervisor.JavaScript && isTypeScript(p.Code, scan) {
 		r.Error.Message += "\nThe program is TypeScript: run it with language typescript"
 		r.Error.Traceback += "\nThe program is TypeScript: run it with language typescript"
 	}
 }
 
-func isTypeScript(code string) bool {
-	return scan(code, loaders[".ts"]).problem == "" || scan(code, loaders[".tsx"]).problem == ""
+func isTypeScript(code string, scan scanFunc) bool {
+	for _, extension := range []string{".ts", ".tsx"} {
+		if found, err := scan(code, extension); err == nil && found.Problem == "" && !found.TooHard {
+			return true
+		}
+	}
+	return false
 }
 
 // cutNeverResolved takes Deno's message from the end of stderr, and gives the
@@ -48,11 +56,12 @@ func cutNeverResolved(stderr *supervisor.Captured) (place string, ok bool) {
 	if len(stderr.Tail) == 0 {
 		text = &stderr.Head
 	}
-	match := neverResolved.FindSubmatchIndex(*text)
+	from := max(0, len(*text)-neverResolvedRoom) // the rest is the guest's, and may be made to take long
+	match := neverResolved.FindSubmatchIndex((*text)[from:])
 	if match == nil {
 		return "", false
 	}
-	place = string((*text)[match[2]:match[3]])
-	*text = (*text)[:match[0]]
+	place = string((*text)[from+match[2] : from+match[3]])
+	*text = (*text)[:from+match[0]]
 	return place, true
 }

@@ -23,6 +23,7 @@ type module struct {
 	commonjs bool
 	imports  []string // the literal specifiers that it imports or requires
 	problem  string   // where it can't be parsed: "main.js:3:9"; empty if it can
+	tooHard  bool     // parsing it was given up
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -46,28 +47,30 @@ const jsxSource = "rillbox-jsx"
 
 // inspect finds out how the program must be run and what it imports. A program
 // that can't be parsed is not an error here: Deno says better what is wrong.
-func inspect(p supervisor.Program) (module, error) {
+func inspect(p supervisor.Program, scan scanFunc) (module, error) {
 	m := module{name: p.Name, code: p.Code}
 	if m.name == "" {
 		m.name = map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[p.Language]
 	}
 	extension := path.Ext(m.name)
-	loader, known := loaders[extension]
-	if !known {
+	if _, known := loaders[extension]; !known {
 		return m, &supervisor.ProgramError{Text: fmt.Sprintf("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", m.name)}
 	}
-	found := scan(p.Code, loader)
-	if found.problem != "" && p.Name == "" { // JSX, perhaps, which has an extension of its own
-		if with := scan(p.Code, loaders[extension+"x"]); with.problem == "" {
+	found, err := scan(p.Code, extension)
+	if err != nil {
+		return m, err
+	}
+	if found.Problem != "" && p.Name == "" { // JSX, perhaps, which has an extension of its own
+		if with, err := scan(p.Code, extension+"x"); err == nil && with.Problem == "" && !with.TooHard {
 			found, extension = with, extension+"x"
 			m.name += "x"
 		}
 	}
-	m.imports = found.imports
-	if found.problem != "" {
-		m.problem = m.name + found.problem
+	m.imports, m.tooHard = found.Imports, found.TooHard
+	if found.Problem != "" {
+		m.problem = m.name + found.Problem
 	}
-	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.format == "cjs" || found.format == "" && found.requires)
+	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
 	m.file = m.name
 	if !plainName.MatchString(m.file) {
 		m.file = "main" + extension
@@ -91,7 +94,7 @@ func (m *module) insertPrelude(found scanned) {
 	if !m.commonjs && strings.Contains(m.code, "import.meta") {
 		text += "import.meta.main=true;"
 	}
-	if !m.commonjs && found.requires {
+	if !m.commonjs && found.Requires {
 		text += `import{createRequire as $rillbox}from"node:module";const require=$rillbox(import.meta.url);`
 	}
 	if text == "" {
@@ -167,11 +170,16 @@ func jsxPackage(imports []string) string {
 
 // scanned is what a parse tells of a program.
 type scanned struct {
-	imports  []string
-	requires bool
-	format   string // "esm", "cjs" or ""
-	problem  string // where it can't be parsed: ":3:9"
+	Imports  []string `json:"imports"`
+	Requires bool     `json:"requires"`
+	Format   string   `json:"format"`  // "esm", "cjs" or ""
+	Problem  string   `json:"problem"` // where it can't be parsed: ":3:9"
+	// TooHard says that parsing it was given up; nothing else is then known.
+	TooHard bool `json:"-"`
 }
+
+// scanFunc parses a program whose file name has the extension.
+type scanFunc func(code, extension string) (scanned, error)
 
 var ownPragma = regexp.MustCompile(`@jsx(Runtime|Frag)?\s`)
 
@@ -189,11 +197,11 @@ func scan(code string, loader api.Loader) scanned {
 		JSX:         api.JSXAutomatic, JSXImportSource: jsxSource,
 		Plugins: []api.Plugin{{Name: "scan", Setup: func(build api.PluginBuild) {
 			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
-				if !slices.Contains(found.imports, a.Path) {
-					found.imports = append(found.imports, a.Path)
+				if !slices.Contains(found.Imports, a.Path) {
+					found.Imports = append(found.Imports, a.Path)
 				}
 				if a.Kind == api.ResolveJSRequireCall || a.Kind == api.ResolveJSRequireResolve {
-					found.requires = true
+					found.Requires = true
 				}
 				return api.OnResolveResult{Path: a.Path, External: true}, nil
 			})
@@ -205,19 +213,19 @@ func scan(code string, loader api.Loader) scanned {
 	result := api.Build(options)
 	if len(result.Errors) > 0 {
 		first := result.Errors[0]
-		found.problem = ":1:1"
+		found.Problem = ":1:1"
 		if first.Location != nil {
-			found.problem = fmt.Sprintf(":%d:%d", first.Location.Line, first.Location.Column+1)
+			found.Problem = fmt.Sprintf(":%d:%d", first.Location.Line, first.Location.Column+1)
 		}
 		return found
 	}
 	switch {
 	case strings.Contains(result.Metafile, `"format": "cjs"`):
-		found.format = "cjs"
+		found.Format = "cjs"
 	case strings.Contains(result.Metafile, `"format": "esm"`):
-		found.format = "esm"
+		found.Format = "esm"
 	}
-	slices.Sort(found.imports) // esbuild resolves them in no fixed order
+	slices.Sort(found.Imports) // esbuild resolves them in no fixed order
 	return found
 }
 

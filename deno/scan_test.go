@@ -8,6 +8,9 @@ import (
 	"rillbox/supervisor"
 )
 
+// scanHere scans in this process.
+func scanHere(code, extension string) (scanned, error) { return scan(code, loaders[extension]), nil }
+
 func TestInspect(t *testing.T) {
 	js, ts := supervisor.JavaScript, supervisor.TypeScript
 	for _, test := range []struct {
@@ -40,7 +43,7 @@ func TestInspect(t *testing.T) {
 		{js, "größe.js", "1", "main.js", false, "", "-"},
 		{js, "", "const x: number = 1", "main.js", false, "", "-"},
 	} {
-		m, err := inspect(supervisor.Program{Language: test.language, Name: test.name, Code: test.code})
+		m, err := inspect(supervisor.Program{Language: test.language, Name: test.name, Code: test.code}, scanHere)
 		if err != nil {
 			t.Errorf("%q: %v", test.code, err)
 			continue
@@ -58,7 +61,7 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%q became %q", test.code, m.code)
 		}
 	}
-	if _, err := inspect(supervisor.Program{Language: js, Name: "data.json"}); err == nil {
+	if _, err := inspect(supervisor.Program{Language: js, Name: "data.json"}, scanHere); err == nil {
 		t.Error("a file name without an extension of ours was accepted")
 	}
 }
