@@ -97,11 +97,12 @@ type outcome struct {
 	supervisor.Result
 	err    error  // of the engine
 	events string // what was emitted, in order
+	frames string // what came on descriptor 3 of a bare process
 }
 
 // text is all that reached the client.
 func (o outcome) text() string {
-	text := []string{o.events, o.Stdout.String(), o.Stderr.String(), string(o.Value), fmt.Sprint(o.Notes, o.Packages)}
+	text := []string{o.events, o.frames, o.Stdout.String(), o.Stderr.String(), string(o.Value), fmt.Sprint(o.Notes, o.Packages)}
 	if o.Error != nil {
 		text = append(text, o.Error.Name, o.Error.Message, o.Error.Traceback)
 	}
@@ -285,7 +286,7 @@ func (a attack) startBare(t *testing.T, s *scene, dir, file string) outcome {
 	_ = theirs.Close()
 	o := outcome{Result: supervisor.Result{Status: supervisor.Completed, ExitCode: cmd.ProcessState.ExitCode()}}
 	o.Stdout.Head, o.Stderr.Head = stdout.Bytes(), stderr.Bytes()
-	o.events = string(<-written)
+	o.frames = string(<-written)
 	_ = frames.Close()
 	if err != nil {
 		o.Status = supervisor.Failed
