@@ -218,9 +218,13 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 	})
 }
 
-// MarkBaseline takes the memory that the child has now as its runtime's, which
-// does not count towards Limits.Memory.
-func (c *Child) MarkBaseline() { c.meter.markBaseline(c.pid()) }
+// MarkBaseline says that the child's runtime is up and the guest comes next: the
+// memory that the child has now is the runtime's, which does not count towards
+// Limits.Memory, and from here on it gets one processor's worth of time.
+func (c *Child) MarkBaseline() {
+	c.meter.markBaseline(c.pid())
+	c.group.BoundProcessors(processors)
+}
 
 // Kill ends the child's whole process group at once. The first call's status
 // and reason are the ones that Wait reports.

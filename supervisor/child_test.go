@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,15 @@ func playChild(role string, args []string) int {
 			fmt.Print(err)
 			return 1
 		}
+	case "spin": // on as many threads as it may, for two seconds
+		runtime.GOMAXPROCS(8)
+		for range 8 {
+			go func() {
+				for {
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second)
 	case "signal":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
@@ -392,6 +402,24 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 		}
 	}); !slices.Equal(names, []string{"2-alive"}) {
 		t.Errorf("left are %v", names)
+	}
+}
+
+// The machine may be busy, so that a guest gets less; never more.
+func TestAGuestGetsOneProcessorsWorthOfTime(t *testing.T) {
+	c := start(t, DefaultLimits(), nil, "spin")
+	if !c.group.BoundsProcessors() {
+		t.Skip("processor time can't be bounded here")
+	}
+	began := time.Now()
+	c.MarkBaseline()
+	c.Attach(t.Context(), func(Event) {})
+	_, _ = io.ReadAll(c.Frames())
+	exit := c.Wait()
+	took := time.Since(began)
+	t.Logf("%v of processor time in %v", exit.CPU, took)
+	if exit.CPU > took+took/4+200*time.Millisecond {
+		t.Errorf("the child got %v of processor time in %v", exit.CPU, took)
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Cgroup holds one child and all that it starts, so that their memory and
@@ -20,6 +22,29 @@ type Cgroup struct {
 	kill   func() error
 	remove func() error
 	events string // the file with the oom_kill count
+	quota  string // the file with the processor time, empty when there is none
+}
+
+// processorPeriod is how often processor time is dealt out anew, the kernel's
+// default.
+const processorPeriod = 100 * time.Millisecond
+
+// BoundsProcessors says whether the cgroup can hold a bound on processor time.
+func (c *Cgroup) BoundsProcessors() bool { return c != nil && c.quota != "" }
+
+// BoundProcessors gives all processes of the cgroup together no more than so
+// many processors' worth of time, where the machine can hold that.
+func (c *Cgroup) BoundProcessors(n float64) {
+	if !c.BoundsProcessors() {
+		return
+	}
+	period := processorPeriod.Microseconds()
+	quota := int64(n * float64(period))
+	text := fmt.Sprint(quota)
+	if filepath.Base(c.quota) == "cpu.max" { // version 2
+		text = fmt.Sprint(quota, period)
+	}
+	_ = os.WriteFile(c.quota, []byte(text), 0) // its niceness is left
 }
 
 // Join are the files to which a process writes "0" to join; for Policy.

@@ -18,79 +18,125 @@ import (
 const mountpoint = "/sys/fs/cgroup"
 
 // NewCgroup makes a cgroup below our own. memory bounds what its processes use
-// together, in bytes; tasks bounds their threads.
+// together, in bytes; tasks bounds their threads. Processor time is shared
+// evenly between cgroups, whatever number of threads they have, and can be
+// bounded, where the machine can do that.
 func NewCgroup(name string, memory, tasks int64) (*Cgroup, error) {
+	return newCgroup(name, memory, tasks, sharesProcessors())
+}
+
+func newCgroup(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
 	if cgroups.Mode() == cgroups.Unified {
-		return newCgroup2(name, memory, tasks)
+		return newCgroup2(name, memory, tasks, processors)
 	}
-	return newCgroup1(name, memory, tasks)
+	return newCgroup1(name, memory, tasks, processors)
 }
 
 // OfferedCgroup says whether cgroups can be made here, by making one.
 var OfferedCgroup = sync.OnceValue(func() Support {
-	probe, err := NewCgroup(fmt.Sprintf("rillbox-%d-probe", os.Getpid()), 64<<20, 16)
-	if err != nil {
+	if err := probeCgroup(false); err != nil {
 		return Support{Detail: err.Error()}
 	}
-	if err := probe.Remove(); err != nil {
-		return Support{Detail: err.Error()}
-	}
+	detail := "version 1"
 	if cgroups.Mode() == cgroups.Unified {
-		return Support{Name: "cgroup", Detail: "version 2"}
+		detail = "version 2"
 	}
-	return Support{Name: "cgroup", Detail: "version 1"}
+	if !sharesProcessors() {
+		detail += ", without processor time: a program with many threads gets more than its share"
+	}
+	return Support{Name: "cgroup", Detail: detail}
 })
 
-func newCgroup2(name string, memory, tasks int64) (*Cgroup, error) {
+// sharesProcessors says whether cgroups here can have processor time.
+var sharesProcessors = sync.OnceValue(func() bool { return probeCgroup(true) == nil })
+
+func probeCgroup(processors bool) error {
+	probe, err := newCgroup(fmt.Sprintf("rillbox-%d-probe", os.Getpid()), 64<<20, 16, processors)
+	if err != nil {
+		return err
+	}
+	return probe.Remove()
+}
+
+func newCgroup2(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
 	group, err := cgroup2.NestedGroupPath(name)
 	if err != nil {
 		return nil, fmt.Errorf("find our own cgroup: %w", err)
 	}
 	noSwap := int64(0)
-	manager, err := cgroup2.NewManager(mountpoint, group, &cgroup2.Resources{
+	resources := &cgroup2.Resources{
 		Memory: &cgroup2.Memory{Max: &memory, Swap: &noSwap},
 		Pids:   &cgroup2.Pids{Max: tasks},
-	})
+	}
+	dir := filepath.Join(mountpoint, group)
+	quota := ""
+	if processors {
+		resources.CPU = &cgroup2.CPU{Max: cgroup2.NewCPUMax(nil, nil)}
+		quota = filepath.Join(dir, "cpu.max")
+	}
+	manager, err := cgroup2.NewManager(mountpoint, group, resources)
 	if err != nil {
 		return nil, fmt.Errorf("make a cgroup below ours (it works as root, and in a scope of one's own with delegated controllers: systemd-run --user --scope -p Delegate=yes): %w", err)
 	}
-	dir := filepath.Join(mountpoint, group)
 	return &Cgroup{
 		procs:  []string{filepath.Join(dir, "cgroup.procs")},
 		kill:   manager.Kill,
 		remove: manager.Delete,
 		events: filepath.Join(dir, "memory.events"),
+		quota:  quota,
 	}, nil
 }
 
-func newCgroup1(name string, memory, tasks int64) (*Cgroup, error) {
-	memoryController, pidsController := cgroup1.NewMemory(mountpoint), cgroup1.NewPids(mountpoint)
+func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
 	path := cgroup1.NestedPath(name)
+	controllers := []controller1{cgroup1.NewMemory(mountpoint), cgroup1.NewPids(mountpoint)}
+	if processors {
+		controllers = append(controllers, cgroup1.NewCpu(mountpoint))
+	}
+	var dirs, procs []string
+	for _, c := range controllers {
+		if _, err := os.Stat(c.Path("cgroup.procs")); err != nil {
+			return nil, fmt.Errorf("no %s cgroups are mounted: %w", c.Name(), err)
+		}
+		own, err := path(c.Name())
+		if err != nil {
+			return nil, fmt.Errorf("find our own %s cgroup: %w", c.Name(), err)
+		}
+		dirs = append(dirs, c.Path(own))
+		procs = append(procs, filepath.Join(c.Path(own), "cgroup.procs"))
+	}
 	control, err := cgroup1.New(path, &specs.LinuxResources{
 		Memory: &specs.LinuxMemory{Limit: &memory},
 		Pids:   &specs.LinuxPids{Limit: &tasks},
-	}, cgroup1.WithHierarchy(func() ([]cgroup1.Subsystem, error) {
-		return []cgroup1.Subsystem{memoryController, pidsController}, nil
+	}, cgroup1.WithHierarchy(func() (list []cgroup1.Subsystem, _ error) {
+		for _, c := range controllers {
+			list = append(list, c)
+		}
+		return list, nil
 	}))
 	if err != nil {
+		for _, dir := range dirs {
+			_ = syscall.Rmdir(dir) // those that were made before
+		}
 		return nil, fmt.Errorf("make a cgroup below ours (it works as root): %w", err)
 	}
-	memoryPath, err := path(cgroup1.Memory)
-	if err != nil {
-		return nil, fmt.Errorf("find our own memory cgroup: %w", err)
+	quota := ""
+	if processors {
+		quota = filepath.Join(dirs[2], "cpu.cfs_quota_us")
 	}
-	pidsPath, err := path(cgroup1.Pids)
-	if err != nil {
-		return nil, fmt.Errorf("find our own pids cgroup: %w", err)
-	}
-	memoryDir, pidsDir := memoryController.Path(memoryPath), pidsController.Path(pidsPath)
-	procs := []string{filepath.Join(memoryDir, "cgroup.procs"), filepath.Join(pidsDir, "cgroup.procs")}
 	return &Cgroup{
 		procs:  procs,
 		kill:   func() error { return killListed(procs[0]) },
 		remove: control.Delete,
-		events: filepath.Join(memoryDir, "memory.oom_control"),
+		events: filepath.Join(dirs[0], "memory.oom_control"),
+		quota:  quota,
 	}, nil
+}
+
+// controller1 is one hierarchy of version 1.
+type controller1 interface {
+	cgroup1.Subsystem
+	Path(string) string
 }
 
 // OutOfMemory says whether the kernel ended a process of the cgroup because
@@ -141,7 +187,7 @@ func ownCgroups() (dirs []string) {
 		}
 		return dirs
 	}
-	for _, name := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids} {
+	for _, name := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids, cgroup1.Cpu} {
 		if group, err := cgroup1.NestedPath("")(name); err == nil {
 			dirs = append(dirs, filepath.Join(mountpoint, string(name), group))
 		}
