@@ -31,7 +31,7 @@ func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc)
 		r.Error.Message += " at " + m.problem
 		r.Error.Traceback = "SyntaxError: " + r.Error.Message
 	}
-	if p.Language == supervisor.JavaScript && isTypeScript(p.Code, scan) {
+	if p.Language == supervisor.JavaScript && !m.tooHard && isTypeScript(p.Code, scan) {
 		r.Error.Message += "\nThe program is TypeScript: run it with language typescript"
 		r.Error.Traceback += "\nThe program is TypeScript: run it with language typescript"
 	}
@@ -39,7 +39,11 @@ func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc)
 
 func isTypeScript(code string, scan scanFunc) bool {
 	for _, extension := range []string{".ts", ".tsx"} {
-		if found, err := scan(code, extension); err == nil && found.Problem == "" && !found.TooHard {
+		found, err := scan(code, extension)
+		if err != nil || found.TooHard {
+			return false
+		}
+		if found.Problem == "" {
 			return true
 		}
 	}

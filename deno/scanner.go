@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 // Programs are parsed in processes of their own. esbuild is fast and made for
 // people's own programs: its parser recurses once for each level of nesting (a
 // program of a million brackets overflows Go's stack, which ends a process), and
-// takes minutes for some that are made for it. Such a program costs a scanner,
-// and the run goes on without what it would have told.
+// its time doubles with each level of some types (400 bytes can take for ever).
+// Such a program costs a scanner, and the run goes on without what it would have
+// told.
 //
 // A scanner is our own binary again, started as every child is, with no
 // permission to anything. Requests come on its fd 0, answers go to its fd 3, as
@@ -30,10 +32,14 @@ import (
 const scanArg = "rillbox-scan"
 
 const (
-	scanTime   = 10 * time.Second // for one program
-	scanStack  = 128 << 20        // bytes; enough for 10,000 levels
-	scanMemory = 512 << 20        // bytes
-	idleKept   = 2                // scanners that wait for the next run
+	scanTime   = 5 * time.Second // for one program
+	scanStack  = 128 << 20       // bytes; enough for 10,000 levels
+	scanMemory = 512 << 20       // bytes
+
+	// So many scanners wait so long for the next run: starting one takes 10 ms,
+	// and nothing of a run may be left a second after its end.
+	idleKept = 2
+	idleTime = 300 * time.Millisecond
 )
 
 type scanRequest struct {
@@ -67,6 +73,7 @@ type scanner struct {
 	child    *supervisor.Child
 	requests *json.Encoder
 	answers  *json.Decoder
+	expiry   *time.Timer // while it is idle
 }
 
 // scanners start, keep and end them.
@@ -88,7 +95,7 @@ func (s *scanners) scan(ctx context.Context, code, extension string) (scanned, e
 	var found scanned
 	err = errors.Join(one.requests.Encode(scanRequest{code, extension}), one.answers.Decode(&found))
 	if err == nil && stop() {
-		one.child.SetDeadline(24*time.Hour, "waiting for a program")
+		one.child.SetDeadline(scanTime, "waiting for a program")
 		s.keep(one)
 		return found, nil
 	}
@@ -105,6 +112,7 @@ func (s *scanners) take() (*scanner, error) {
 	if last := len(s.idle) - 1; last >= 0 {
 		one := s.idle[last]
 		s.idle = s.idle[:last]
+		one.expiry.Stop()
 		s.mu.Unlock()
 		return one, nil
 	}
@@ -116,10 +124,25 @@ func (s *scanners) keep(one *scanner) {
 	s.mu.Lock()
 	if !s.closed && len(s.idle) < idleKept {
 		s.idle = append(s.idle, one)
+		kept := one
+		one.expiry = time.AfterFunc(idleTime, func() { s.expire(kept) })
 		one = nil
 	}
 	s.mu.Unlock()
 	if one != nil {
+		one.end()
+	}
+}
+
+// expire ends a scanner that is still idle.
+func (s *scanners) expire(one *scanner) {
+	s.mu.Lock()
+	i := slices.Index(s.idle, one)
+	if i >= 0 {
+		s.idle = slices.Delete(s.idle, i, i+1)
+	}
+	s.mu.Unlock()
+	if i >= 0 {
 		one.end()
 	}
 }
@@ -130,6 +153,7 @@ func (s *scanners) close() {
 	s.idle, s.closed = nil, true
 	s.mu.Unlock()
 	for _, one := range idle {
+		one.expiry.Stop()
 		one.end()
 	}
 }
@@ -156,7 +180,7 @@ func startScanner() (*scanner, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	child.Attach(context.Background(), func(supervisor.Event) {})
-	return &scanner{child, json.NewEncoder(child.Stdin()), json.NewDecoder(child.Frames())}, nil
+	return &scanner{child: child, requests: json.NewEncoder(child.Stdin()), answers: json.NewDecoder(child.Frames())}, nil
 }
 
 // end ends the process, if it has not ended by itself.

@@ -28,8 +28,16 @@ func TestScannersSeeWhatAScanSees(t *testing.T) {
 			}
 		}
 	}
+	s.mu.Lock()
 	if len(s.idle) != 1 {
-		t.Errorf("%d scanners were started for one scan at a time", len(s.idle))
+		t.Errorf("%d scanners are idle after one scan at a time", len(s.idle))
+	}
+	one := s.idle[0]
+	s.mu.Unlock()
+	select {
+	case <-one.child.Ended():
+	case <-time.After(5 * time.Second):
+		t.Error("an idle scanner does not end")
 	}
 }
 
@@ -45,6 +53,14 @@ func TestHostileProgramsCostAScanner(t *testing.T) {
 				t.Errorf("%q, a million times: %.200v %v", nest, got, err)
 			}
 		}
+	}
+	// Each level doubles the time that esbuild takes.
+	start := time.Now()
+	if got, err := s.scan(t.Context(), "type T = A extends "+strings.Repeat("(infer U extends ", 60), ".ts"); err != nil || !got.TooHard {
+		t.Errorf("a type: %.200v %v after %v", got, err, time.Since(start))
+	}
+	if took := time.Since(start); took > scanTime+5*time.Second {
+		t.Errorf("a type took %v", took)
 	}
 	if got, err := s.scan(t.Context(), `import "x"`, ".js"); err != nil || len(got.Imports) != 1 {
 		t.Errorf("the next one: %+v %v", got, err)
