@@ -87,27 +87,27 @@ import micropip
 await micropip.install("outside4 @ file://%DIR%/outside4-1.0-py3-none-any.whl")
 import outside4
 print(outside4.secret)`},
-		{name: "/proc/self/root", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/root%DIR%/secret.txt"))`},
-		{name: "/proc/self/cwd", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/cwd/" + "../" * 30 + "%DIR%/secret.txt"))`},
-		{name: "/dev/fd and up", linux: true, code: `import js; print(js.Deno.readTextFileSync("/dev/fd/../root%DIR%/secret.txt"))`},
-		{name: "/proc of another process: its directory", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/cwd/secret.txt"))`},
-		{name: "/proc of another process: its environment", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/environ"))`},
-		{name: "/proc of the server: its environment", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%SERVER%/environ"))`},
-		{name: "/proc of itself: its command line", linux: true,
+		{name: "/proc/self/root", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/root%DIR%/secret.txt"))`},
+		{name: "/proc/self/cwd", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/cwd/" + "../" * 30 + "%DIR%/secret.txt"))`},
+		{name: "/dev/fd and up", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/dev/fd/../root%DIR%/secret.txt"))`},
+		{name: "/proc of another process: its directory", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/cwd/secret.txt"))`},
+		{name: "/proc of another process: its environment", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%VICTIM%/environ"))`},
+		{name: "/proc of the server: its environment", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/%SERVER%/environ"))`},
+		{name: "/proc of itself: its command line", linux: true, bare: true,
 			code:     `import js; print("line", js.Deno.readTextFileSync("/proc/self/cmdline").replace("\0", " ")[:2000])`,
-			evidence: printed("--no-prompt")},
-		{name: "/proc of itself: its memory's map", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/maps")[:10000])`, evidence: printed("r-xp ")},
-		{name: "/proc of itself: its memory", linux: true, code: `import js; js.Deno.openSync("/proc/self/mem", js.eval("({ write: true, read: true })")); print("memory is open")`,
+			evidence: printed("--quiet")},
+		{name: "/proc of itself: its memory's map", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/self/maps")[:10000])`, evidence: printed("rw-p ")},
+		{name: "/proc of itself: its memory", linux: true, bare: true, code: `import js; js.Deno.openSync("/proc/self/mem", js.eval("({ write: true, read: true })")); print("memory is open")`,
 			evidence: printed("memory is open")},
-		{name: "/proc/net", linux: true, code: `import js; print(js.Deno.readTextFileSync("/proc/net/tcp")[:500])`, evidence: printed("local_address")},
+		{name: "/proc/net", linux: true, bare: true, code: `import js; print(js.Deno.readTextFileSync("/proc/net/tcp")[:500])`, evidence: printed("local_address")},
 		{name: "/etc/passwd", code: `import js; print(js.Deno.readTextFileSync("/etc/passwd"))`, evidence: printed("root:")},
-		{name: "names in /dev", code: `import js; print([entry.name for entry in js.Deno.readDirSync("/dev")])`, evidence: printed("'urandom'")},
+		{name: "names in /dev", bare: true, code: `import js; print([entry.name for entry in js.Deno.readDirSync("/dev")])`, evidence: printed("'urandom'")},
 		{name: "names in the cache", code: `import js; print([entry.name for entry in js.Deno.readDirSync("%CACHE%")])`, evidence: printed("'blobs'")},
-		{name: "the snapshot opened for writing", code: `
+		{name: "a file of the cache opened for writing", bare: true, code: `
 import js
 js.Deno.openSync(js.Deno.args[1], js.eval("({ write: true })"))
-print("the snapshot can be changed")`, evidence: printed("the snapshot can be changed")},
-		{name: "Pyodide's files opened for writing", code: `
+print("a file of the cache can be changed")`, evidence: printed("a file of the cache can be changed")},
+		{name: "Pyodide's files opened for writing", bare: true, code: `
 import js
 js.Deno.openSync(js.Deno.args[0] + "/pyodide.asm.wasm", js.eval("({ write: true })"))
 print("Pyodide can be changed")`, evidence: printed("Pyodide can be changed")},

@@ -2,7 +2,14 @@
 
 package hostile
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"rillbox/cache"
+	"rillbox/cache/cachetest"
+	"rillbox/supervisor"
+)
 
 func TestPythonNetwork(t *testing.T) {
 	t.Parallel()
@@ -126,4 +133,32 @@ print(await run_js("""async () => {
 		{name: "a private network", code: runJS + `print("private:", await run_js("Deno.connect({ hostname: '10.0.0.1', port: 80 }).then(String)"))`,
 			noControl: "who answers there is not ours to say", evidence: printed("private:")},
 	})
+}
+
+// requests and urllib3 reach what their process may reach.
+func TestPythonNetworkByRequests(t *testing.T) {
+	t.Parallel()
+	code := `
+import requests, urllib3
+for get in requests.get, lambda url: urllib3.request("GET", url):
+    try:
+        print(get("http://%HTTP%/"))
+    except Exception as error:
+        print(type(error).__name__)`
+	s := newScene(t, attack{code: code})
+	p := supervisor.Program{Language: supervisor.Python, Packages: []string{"requests"}, Code: s.fillText(code)}
+	control := runProgram(t.Context(), newEngine(t, supervisor.Python, []string{"--allow-net"}, true), p, nil)
+	if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
+		cachetest.NeedNetwork(t, cache.ErrOffline)
+	}
+	if found := s.evidenceOf(control); len(found) == 0 {
+		t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())
+	}
+	s = newScene(t, attack{code: code})
+	p.Code = s.fillText(code)
+	o := runProgram(t.Context(), newEngine(t, supervisor.Python, nil, false), p, nil)
+	t.Logf("bounded: %s", o.summary())
+	if found := s.evidenceOf(o); len(found) > 0 || o.Status != supervisor.Completed {
+		t.Errorf("the attack got through: %q, %s", found, o.summary())
+	}
 }

@@ -5,9 +5,11 @@ package hostile
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +26,7 @@ import (
 type zipFile struct {
 	name, text string
 	mode       os.FileMode
+	zeros      int // MiB that follow the text
 }
 
 func zipOf(t testing.TB, files ...zipFile) []byte {
@@ -33,9 +36,10 @@ func zipOf(t testing.TB, files ...zipFile) []byte {
 	for _, file := range files {
 		header := &zip.FileHeader{Name: file.name, Method: zip.Deflate}
 		header.SetMode(0o644 | file.mode)
-		w, err := archive.CreateHeader(header)
+		packed := file.packed(t, header)
+		w, err := archive.CreateRaw(header)
 		if err == nil {
-			_, err = w.Write([]byte(file.text))
+			_, err = w.Write(packed)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +49,48 @@ func zipOf(t testing.TB, files ...zipFile) []byte {
 		t.Fatal(err)
 	}
 	return buffer.Bytes()
+}
+
+// packed gives the entry's compressed bytes, and fills in its header. A mebibyte
+// of zeros is compressed once and its bytes are repeated: to compress hundreds
+// takes minutes under the race detector.
+func (f zipFile) packed(t testing.TB, header *zip.FileHeader) []byte {
+	t.Helper()
+	zeros := make([]byte, 1<<20)
+	header.CRC32 = crc32.ChecksumIEEE([]byte(f.text))
+	for range f.zeros {
+		header.CRC32 = crc32.Update(header.CRC32, crc32.IEEETable, zeros)
+	}
+	var out bytes.Buffer
+	deflate, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(content []byte) (from int) { // what follows it does not depend on it, but for zeros
+		from = out.Len()
+		if _, err := deflate.Write(content); err != nil {
+			t.Fatal(err)
+		}
+		if err := deflate.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		return from
+	}
+	add([]byte(f.text))
+	if f.zeros > 1 {
+		add(zeros)
+		from := add(zeros)
+		again := bytes.Clone(out.Bytes()[from:])
+		for range f.zeros - 2 {
+			out.Write(again)
+		}
+	}
+	if err := deflate.Close(); err != nil {
+		t.Fatal(err)
+	}
+	header.UncompressedSize64 = uint64(len(f.text) + f.zeros<<20)
+	header.CompressedSize64 = uint64(out.Len())
+	return out.Bytes()
 }
 
 // wheelFiles are what a wheel of one module and version 1.0 needs; metadata is

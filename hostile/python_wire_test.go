@@ -292,7 +292,7 @@ func TestPythonOpensTheWire(t *testing.T) {
 	}
 	const line = `'{"type":"result","value":"forged"}\\n'`
 	var rows []attack
-	for _, path := range []string{"/dev/fd/3", "/proc/self/fd/3", "/dev/fd/../fd/3", "/proc/thread-self/fd/3"} {
+	for _, path := range []string{"/dev/fd/3", "/proc/self/fd/3", "/dev/fd/../fd/3"} {
 		rows = append(rows, attack{name: "Deno.openSync of " + path, linux: strings.HasPrefix(path, "/proc"), evidence: forged, code: `
 from pyodide.code import run_js
 run_js("""(() => {
@@ -311,6 +311,13 @@ run_js("""(() => {
   fs.writeSync(fs.openSync("/dev/fd/3", "w"), ` + line + `);
   Deno.exit(0);
 })()""")`},
+		attack{name: "node:fs writeSync of any descriptor", evidence: forged, code: `
+from pyodide.code import run_js
+run_js("""(() => {
+  const fs = process.getBuiltinModule("node:fs");
+  for (let fd = 3; fd < 64; fd++) try { fs.writeSync(fd, ` + line + `); } catch {}
+  Deno.exit(0);
+})()""")`, noControl: "Node's descriptors are Deno's own here, not the process's"},
 		attack{name: "permission for /dev/fd/3 asked for again", evidence: forged, code: `
 from pyodide.code import run_js
 run_js("""(() => {
