@@ -335,6 +335,9 @@ func (e *Engine) command(ctx context.Context, dir string, p supervisor.Program, 
 	own := filepath.Join(dir, ownDir)
 	denoDir := filepath.Join(own, "deno")
 	main := filepath.Join(dir, r.module.file)
+	if err := CheckPaths(main, own, e.options.Cache.Dir()); err != nil {
+		return supervisor.Command{}, err
+	}
 	importMap, err := r.wanted.importMap()
 	if err != nil {
 		return supervisor.Command{}, fmt.Errorf("write the import map: %w", err)

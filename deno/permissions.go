@@ -217,6 +217,18 @@ func (p Permissions) Args() []string {
 	return args
 }
 
+// CheckPaths refuses paths of ours that can't be told to Deno: its flags split
+// values at commas and have no escape, so that the part before one would be
+// granted instead.
+func CheckPaths(paths ...string) error {
+	for _, path := range paths {
+		if strings.Contains(path, ",") {
+			return fmt.Errorf("the path %q has a comma, which Deno's permission flags can't hold: move it (TMPDIR, RILLBOX_CACHE_DIR and RILLBOX_PYODIDE say where things are)", path)
+		}
+	}
+	return nil
+}
+
 // With grants more: the values are added to the flag ("allow-read") unless it
 // already covers everything of its kind. It is for what an engine needs itself.
 // Where a flag denies or ignores everything of the kind, which outweighs what is

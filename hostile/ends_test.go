@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -388,4 +389,18 @@ func TestNoClientsRunsDelayAnothers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Deno's flags split values at commas: the part of a path before one must not be
+// granted in the path's place.
+func TestATMPDIRWithACommaIsRefused(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), "a,b")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, temp)
+	if a := s.run(t, map[string]any{"language": "javascript", "code": "export default 1"}); !strings.Contains(a.refusal, "comma") {
+		t.Errorf("the answer is %+v", a)
+	}
+	goneWithin(t, time.Second, "directories", func() []string { return runDirsIn(t, temp) })
 }

@@ -21,6 +21,9 @@ type needs struct {
 // startChild starts Deno on a module of ours with exactly these permissions and
 // what it needs, the wire included.
 func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, error) {
+	if err := deno.CheckPaths(append([]string{e.o.Cache.Dir()}, own.read...)...); err != nil {
+		return nil, err
+	}
 	wall, err := granted.SecondWall(e.o.WithoutSecondWall, e.o.Log, append([]string{rt.deno.Path}, own.read...), nil, e.o.Cache.Dir())
 	if err != nil {
 		return nil, err
