@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,31 +40,6 @@ func permit(t testing.TB, words ...string) func(*Options) {
 		t.Fatal(err)
 	}
 	return func(o *Options) { o.Permissions = p }
-}
-
-// events keeps a run's events.
-type events struct {
-	mu   sync.Mutex
-	list []supervisor.Event
-}
-
-func (e *events) emit(event supervisor.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	event.Data = append([]byte(nil), event.Data...)
-	e.list = append(e.list, event)
-}
-
-func (e *events) stages() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var text []string
-	for _, event := range e.list {
-		if event.Kind == supervisor.Stage {
-			text = append(text, event.Text)
-		}
-	}
-	return strings.Join(text, "\n")
 }
 
 func python(code string) supervisor.Program {

@@ -115,7 +115,7 @@ func playChild(role string, args []string) int {
 		runtime.GOMAXPROCS(8)
 		for range 8 {
 			go func() {
-				for {
+				for n := uint64(1); n != 0; n++ {
 				}
 			}()
 		}

@@ -42,7 +42,7 @@ func RemoveServerDir() error {
 	if err != nil {
 		return nil // there is none
 	}
-	return os.RemoveAll(dir)
+	return errors.Join(os.RemoveAll(dir), ownLock.Close())
 }
 
 func makeServerDir() (string, error) {
