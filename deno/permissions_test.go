@@ -172,6 +172,15 @@ func TestWith(t *testing.T) {
 	}
 }
 
+func TestPathsWithACommaAreRefused(t *testing.T) {
+	if err := CheckPaths("/a", "/b c"); err != nil {
+		t.Error(err)
+	}
+	if err := CheckPaths("/a", "/b,c/d"); err == nil || !strings.Contains(err.Error(), "/b,c/d") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestReadWriteOverlap(t *testing.T) {
 	for _, test := range []struct{ flags, want string }{
 		{"", ""}, {"-R", ""}, {"-W", ""}, {"-R=/a -W=/b", ""}, {"-R=/a -W=/ab", ""},
