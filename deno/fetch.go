@@ -233,6 +233,9 @@ func (f fetcher) explainFault(fault *connectError, stderr, address string, args 
 	return f.explain(stderr, address, args)
 }
 
+// maxExplained is how many bytes of Deno's words are kept.
+const maxExplained = 4 << 10
+
 // explain turns the last words of Deno, started with args, into an error.
 // unreachable is a URL whose host could not be reached.
 func (f fetcher) explain(stderr, unreachable string, args []string) error {
@@ -241,7 +244,10 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 		text = text[at[1]:]
 	}
 	text, _, _ = strings.Cut(text, "\nStack backtrace")
-	text = strings.TrimSpace(text)
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "\ufffd")
+	if len(text) > maxExplained {
+		text = strings.ToValidUTF8(text[:maxExplained], "") + "…"
+	}
 	if unreachable != "" || f.offline() || noNetwork.MatchString(text) {
 		what := wanted(text)
 		if what == "" {

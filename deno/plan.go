@@ -131,6 +131,11 @@ func (pl *planner) cached(f fetcher, key string) (plan, error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return plan{}, fmt.Errorf("decode an install plan: %w", err)
 	}
+	for path := range p.Digests {
+		if !filepath.IsLocal(filepath.FromSlash(path)) {
+			return plan{}, fmt.Errorf("decode an install plan: %q is not below Deno's directory", path)
+		}
+	}
 	var corrupt corruptError
 	for path, want := range p.Digests {
 		if !pl.verify(f.cache, path, want) {

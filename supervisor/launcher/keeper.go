@@ -32,23 +32,9 @@ type Kept struct {
 }
 
 func keep(input io.Reader) {
-	children := map[int]Kept{}
-	lines := json.NewDecoder(input)
-	for {
-		var k Kept
-		if err := lines.Decode(&k); err != nil {
-			break // the end, or a line torn by it
-		}
-		if k.Gone {
-			delete(children, k.Group)
-		} else {
-			children[k.Group] = k
-		}
-	}
+	children := readKept(input)
 	for group := range children {
-		if group > 1 { // never everything, nor ourselves
-			_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: it ended by itself
-		}
+		_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: it ended by itself
 	}
 	for _, child := range children {
 		for _, procs := range child.Cgroup {
@@ -61,6 +47,25 @@ func keep(input io.Reader) {
 	// A cgroup can be removed once the kernel has let its processes go.
 	for wait := time.Millisecond; wait < 500*time.Millisecond && !removeCgroups(children); wait *= 2 {
 		time.Sleep(wait)
+	}
+}
+
+// readKept reads lines to their end, and gives the children that are left.
+func readKept(input io.Reader) map[int]Kept {
+	children := map[int]Kept{}
+	lines := json.NewDecoder(input)
+	for {
+		var k Kept
+		if err := lines.Decode(&k); err != nil {
+			return children // the end, or a line torn by it
+		}
+		switch {
+		case k.Group <= 1: // kill(2) would take it for everything, or for ourselves
+		case k.Gone:
+			delete(children, k.Group)
+		default:
+			children[k.Group] = k
+		}
 	}
 }
 

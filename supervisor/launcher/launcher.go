@@ -22,9 +22,11 @@ package launcher
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -81,12 +83,9 @@ func init() {
 
 // launch returns only when it fails.
 func launch(args []string) error {
-	if len(args) < 2 {
-		return fmt.Errorf("want a policy and a command, have %d arguments", len(args))
-	}
-	var p Policy
-	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
-		return fmt.Errorf("read the policy: %w", err)
+	p, err := readPolicy(args)
+	if err != nil {
+		return err
 	}
 	if err := p.apply(); err != nil {
 		return err
@@ -95,6 +94,24 @@ func launch(args []string) error {
 		return fmt.Errorf("execute %s: %w", args[1], err)
 	}
 	return nil
+}
+
+// readPolicy reads the policy in front of a command. What it does not know is an
+// error: it would not be in force.
+func readPolicy(args []string) (Policy, error) {
+	var p Policy
+	if len(args) < 2 {
+		return p, fmt.Errorf("want a policy and a command, have %d arguments", len(args))
+	}
+	text := json.NewDecoder(strings.NewReader(args[0]))
+	text.DisallowUnknownFields()
+	if err := text.Decode(&p); err != nil {
+		return p, fmt.Errorf("read the policy: %w", err)
+	}
+	if text.More() {
+		return p, errors.New("read the policy: something follows it")
+	}
+	return p, nil
 }
 
 func (p Policy) apply() error {

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"rillbox/cache"
+)
+
+// FuzzPlannedFile gives the gateway files of install plans: those that it takes
+// are named safely, and lead to an origin of the operator's only when that is
+// what their URL says.
+func FuzzPlannedFile(f *testing.F) {
+	f.Add("six", "six-1.17.0-py2.py3-none-any.whl", "https://files.test/six.whl", sumA, "index")
+	f.Add("six", "../six.whl", "https://user:secret@index.test/x", sumA, "index")
+	f.Add("", "", "", "", "")
+	f.Add("six", "six.whl", "http://index.test:80/six.whl", sumA, "url")
+	g := newGateway(f, Options{IndexURLs: []string{"http://user:secret@index.test/simple"}, CDN: "https://cdn.test/", Policy: cache.Policy{Deny: []string{"host:denied.test"}}})
+	f.Fuzz(func(t *testing.T, name, filename, address, sum, source string) {
+		e, err := g.planned(File{Name: name, Filename: filename, URL: address, SHA256: sum, Source: source})
+		if err != nil {
+			if len(err.Error()) > 2000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if !isFilename(e.Filename) || !isSHA256(e.SHA256) || !isProjectName(e.Name) || strings.Contains(e.URL, "secret@") && !strings.Contains(address, "/secret@") && e.from.url.User != nil {
+			t.Errorf("%q %q %q %q passed as %+v", name, filename, address, sum, e.File)
+		}
+		if e.from.home != nil && (source == "url" || e.from.url.Hostname() != e.from.home.Hostname()) {
+			t.Errorf("%q (%s) is taken for %s", address, source, e.from.home.Redacted())
+		}
+		if host := e.from.url.Hostname(); strings.EqualFold(host, "denied.test") && e.from.host(host) == nil {
+			t.Errorf("%q is on a denied host", address)
+		}
+	})
+}
+
+// FuzzWheelURL gives the gateway wheels by URL.
+func FuzzWheelURL(f *testing.F) {
+	for _, seed := range []string{"https://x.test/" + demoWheel, "https://x.test/" + demoWheel + "#sha256=" + sumA, "http://x.test/" + demoWheel, "file:///" + demoWheel, "https://denied.test/" + demoWheel, "https://u:p@x.test/" + demoWheel, "https://x.test/evil-1.0-py3-none-any.whl", "https:" + demoWheel, "https://x.test/a%2f" + demoWheel} {
+		f.Add(url.QueryEscape(seed))
+	}
+	g := newGateway(f, Options{Policy: cache.Policy{Deny: []string{"evil", "host:denied.test"}}})
+	f.Fuzz(func(t *testing.T, escaped string) {
+		e, err := g.wheelAt(escaped)
+		if err != nil {
+			return
+		}
+		u := e.from.url
+		if u.Scheme != "https" || u.User != nil || u.Fragment != "" || e.from.home != nil || !isFilename(e.Filename) || e.SHA256 != "" && !isSHA256(e.SHA256) {
+			t.Errorf("%q passed as %+v", escaped, e)
+		}
+		if strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), "denied.test") || e.Name == "evil" {
+			t.Errorf("%q is denied, and passed", escaped)
+		}
+	})
+}
