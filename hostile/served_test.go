@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,6 +111,9 @@ func serve(t *testing.T, temp string, more ...string) *served {
 		_ = s.stdin.Close()
 		_ = outRead.Close()
 		if t.Failed() {
+			for _, p := range s.remains(t) {
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			}
 			t.Logf("the server's log:\n%s", s.stderr.String())
 		}
 	})
