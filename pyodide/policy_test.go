@@ -1,0 +1,117 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/supervisor"
+)
+
+// agingIndex serves two versions of the project "aging", one of 30 days and one
+// of an hour, and "untold", which has no time.
+func agingIndex(t *testing.T) *httptest.Server {
+	t.Helper()
+	type link map[string]any
+	pages, files := map[string][]link{}, map[string][]byte{}
+	add := func(project, version, uploaded string) {
+		wheel := versionedWheel(t, project, version)
+		name := project + "-" + version + "-py3-none-any.whl"
+		sum := sha256.Sum256(wheel)
+		files["/"+name] = wheel
+		l := link{"filename": name, "url": "/" + name, "hashes": map[string]string{"sha256": hex.EncodeToString(sum[:])}}
+		if uploaded != "" {
+			l["upload-time"] = uploaded
+		}
+		pages[project] = append(pages[project], l)
+	}
+	now := time.Now().UTC()
+	add("aging", "1.0", now.Add(-30*24*time.Hour).Format(time.RFC3339))
+	add("aging", "2.0", now.Add(-time.Hour).Format(time.RFC3339))
+	add("untold", "1.0", "")
+	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if content, ok := files[r.URL.Path]; ok {
+			_, _ = w.Write(content)
+			return
+		}
+		project := strings.Trim(strings.TrimPrefix(r.URL.Path, "/simple"), "/")
+		page, ok := pages[project]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"meta": map[string]string{"api-version": "1.1"}, "name": project, "files": page})
+	}))
+	t.Cleanup(index.Close)
+	return index
+}
+
+// versionedWheel makes a wheel of a module that tells its version.
+func versionedWheel(t *testing.T, project, version string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	info := project + "-" + version + ".dist-info/"
+	for name, text := range map[string]string{
+		project + ".py":   "version = '" + version + "'",
+		info + "METADATA": "Metadata-Version: 2.1\nName: " + project + "\nVersion: " + version + "\n",
+		info + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		info + "RECORD":   "",
+	} {
+		part, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = part.Write([]byte(text))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// A plan holds for the policy that it was made under: a younger release that one
+// engine installed is not followed by another that asks for older ones.
+func TestPlansAreOfAPolicy(t *testing.T) {
+	index := agingIndex(t)
+	engine := func(p cache.Policy) *Engine {
+		return newEngine(t, func(o *Options) { o.IndexURL, o.Policy = index.URL+"/simple", p })
+	}
+	aged := cache.Policy{MinReleaseAge: 7 * 24 * time.Hour}
+	program := python("import aging; aging.version")
+	for _, row := range []struct {
+		policy cache.Policy
+		want   string
+	}{{cache.Policy{}, `"2.0"`}, {aged, `"1.0"`}, {cache.Policy{}, `"2.0"`}, {cache.Policy{NoFetch: true}, `"2.0"`}} {
+		if got := completed(t, engine(row.policy), program); string(got.Value) != row.want {
+			t.Errorf("%+v: have %s, want %s", row.policy, got.Value, row.want)
+		}
+	}
+	old := engine(aged)
+	for _, wish := range []string{"aging==2.0", "untold"} {
+		p := python("print(1)")
+		p.Packages = []string{wish}
+		if r := run1(t, old, p); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, strings.TrimSuffix(wish, "==2.0")) {
+			t.Errorf("%s: %s %+v", wish, r.Status, r.Error)
+		}
+	}
+	off := python("print(1)")
+	off.Packages = []string{"untold"}
+	if r := run1(t, engine(cache.Policy{NoFetch: true}), off); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
+		t.Errorf("fetching turned off: %s %+v", r.Status, r.Error)
+	}
+	if _, err := New(Options{Cache: old.o.Cache, Policy: cache.Policy{Allow: []string{"["}}}); err == nil {
+		t.Error("a malformed glob passed")
+	}
+}
