@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
@@ -135,6 +136,9 @@ func sections(stdout string) (parts []string, rest string) {
 	}
 }
 
+// bareTimeout is for loading Python without a snapshot on a busy machine, too.
+const bareTimeout = 2 * time.Minute
+
 // runBarePython runs a program outside of Rillbox.
 func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	t.Helper()
@@ -144,7 +148,7 @@ func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	module, program := filepath.Join(dir, "bare.mjs"), filepath.Join(dir, "main.py")
 	write(t, module, bareModule)
 	write(t, program, p.Code)
-	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), bareTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, denoBinary(t).Path, append([]string{"run", "--quiet", "--no-prompt", "--allow-all", module, distribution.Dir, distribution.Micropip, program}, p.Args...)...)
 	cmd.Dir = dir
