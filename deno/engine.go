@@ -59,9 +59,8 @@ type Options struct {
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
 // is safe for concurrent use.
 type Engine struct {
-	options  Options
-	planner  planner
-	scanners scanners
+	options Options
+	planner planner
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
@@ -99,8 +98,8 @@ func (e *Engine) Describe() supervisor.Description {
 	}
 }
 
-// Close ends what waits for the next run: scanners. No child outlives its run.
-func (e *Engine) Close() { e.scanners.close() }
+// Close has nothing to end: no child outlives its run.
+func (e *Engine) Close() {}
 
 // Prepare fetches Deno.
 func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
@@ -182,7 +181,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	inspected := make(chan struct{})
 	go func() { // as long as finding Deno takes
 		defer close(inspected)
-		m, wrong = inspect(p, e.scanning(ctx))
+		m, wrong = inspect(p, scanning(ctx))
 	}()
 	binary, err := e.locate(ctx, emit)
 	<-inspected
@@ -228,8 +227,8 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 }
 
 // scanning parses programs of a run that ends with ctx.
-func (e *Engine) scanning(ctx context.Context) scanFunc {
-	return func(code, extension string) (scanned, error) { return e.scanners.scan(ctx, code, extension) }
+func scanning(ctx context.Context) scanFunc {
+	return func(code, extension string) (scanned, error) { return scanApart(ctx, code, extension) }
 }
 
 // packageFailure is the result of a program whose packages can't be had.
@@ -295,7 +294,7 @@ func (e *Engine) runChild(ctx context.Context, p supervisor.Program, r run, emit
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
 	}
-	refine(&result, p, r.module, e.scanning(ctx))
+	refine(&result, p, r.module, scanning(ctx))
 	return result, nil
 }
 

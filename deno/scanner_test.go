@@ -12,89 +12,58 @@ import (
 )
 
 func TestScannersSeeWhatAScanSees(t *testing.T) {
-	var s scanners
-	defer s.close()
-	for range 3 {
-		for code, extension := range map[string]string{
-			`import a from "a"; require("b"); export default 1`: ".ts",
-			`module.exports = require("c")`:                     ".js",
-			`const x: number = 1`:                               ".js",
-			`<a/>`:                                              ".tsx",
-			"\u2028 \xff \x00":                                  ".js",
-		} {
-			got, err := s.scan(t.Context(), code, extension)
-			if want := scan(strings.ToValidUTF8(code, "\ufffd"), loaders[extension]); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%q: have %+v %v, want %+v", code, got, err, want)
-			}
+	for code, extension := range map[string]string{
+		`import a from "a"; require("b"); export default 1`: ".ts",
+		`module.exports = require("c")`:                     ".js",
+		`const x: number = 1`:                               ".js",
+		`<a/>`:                                              ".tsx",
+		"\u2028 \xff \x00":                                  ".js",
+	} {
+		got, err := scanApart(t.Context(), code, extension)
+		if want := scan(strings.ToValidUTF8(code, "\ufffd"), loaders[extension]); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: have %+v %v, want %+v", code, got, err, want)
 		}
-	}
-	s.mu.Lock()
-	if len(s.idle) != 1 {
-		t.Errorf("%d scanners are idle after one scan at a time", len(s.idle))
-	}
-	one := s.idle[0]
-	s.mu.Unlock()
-	select {
-	case <-one.child.Ended():
-	case <-time.After(5 * time.Second):
-		t.Error("an idle scanner does not end")
 	}
 }
 
 func TestHostileProgramsCostAScanner(t *testing.T) {
-	var s scanners
-	defer s.close()
 	for _, nest := range []string{"(", "[", "{", "!", "a=>", "`${", "<a>", "a:", "class a{["} {
 		for _, extension := range []string{".js", ".tsx"} {
 			if nest == "<a>" {
 				extension = ".tsx"
 			}
-			if got, err := s.scan(t.Context(), strings.Repeat(nest, 1<<20/len(nest)), extension); err != nil || !got.TooHard {
+			if got, err := scanApart(t.Context(), strings.Repeat(nest, 1<<20/len(nest)), extension); err != nil || !got.TooHard {
 				t.Errorf("%q, a million times: %.200v %v", nest, got, err)
 			}
 		}
 	}
 	// Each level doubles the time that esbuild takes.
 	start := time.Now()
-	if got, err := s.scan(t.Context(), "type T = A extends "+strings.Repeat("(infer U extends ", 60), ".ts"); err != nil || !got.TooHard {
+	if got, err := scanApart(t.Context(), "type T = A extends "+strings.Repeat("(infer U extends ", 60), ".ts"); err != nil || !got.TooHard {
 		t.Errorf("a type: %.200v %v after %v", got, err, time.Since(start))
 	}
 	if took := time.Since(start); took > scanTime+5*time.Second {
 		t.Errorf("a type took %v", took)
 	}
-	if got, err := s.scan(t.Context(), `import "x"`, ".js"); err != nil || len(got.Imports) != 1 {
+	if got, err := scanApart(t.Context(), `import "x"`, ".js"); err != nil || len(got.Imports) != 1 {
 		t.Errorf("the next one: %+v %v", got, err)
 	}
 }
 
 func TestAScanEndsWithItsRun(t *testing.T) {
-	var s scanners
-	defer s.close()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err := s.scan(ctx, strings.Repeat("A<", 1<<19), ".ts") // takes minutes
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second || len(s.idle) != 0 {
+	_, err := scanApart(ctx, strings.Repeat("A<", 1<<19), ".ts") // takes minutes
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 3*time.Second {
 		t.Errorf("after %v: %v", time.Since(start), err)
 	}
 }
 
 func BenchmarkScan(b *testing.B) {
-	var s scanners
-	defer s.close()
 	for b.Loop() {
-		if _, err := s.scan(b.Context(), `import a from "a"`, ".ts"); err != nil {
+		if _, err := scanApart(b.Context(), `import a from "a"`, ".ts"); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func BenchmarkStartScanner(b *testing.B) {
-	for b.Loop() {
-		var s scanners
-		if _, err := s.scan(b.Context(), `import a from "a"`, ".ts"); err != nil {
-			b.Fatal(err)
-		}
-		s.close()
 	}
 }
