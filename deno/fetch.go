@@ -45,6 +45,7 @@ type fetcher struct {
 	allowed Permissions // of which those for imports matter
 	imports []string    // as flags
 	named   []string    // hosts that may be on private addresses
+	npmOnly bool        // no URL and no jsr: specifier leads anywhere
 	policy  cache.Policy
 	limits  supervisor.Limits
 	log     *slog.Logger
@@ -82,6 +83,7 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 		if err != nil {
 			return nil, err
 		}
+		network.registryFirst = f.npmOnly
 		defer network.close()
 		address, port = network.url(), []uint16{network.port()}
 	}

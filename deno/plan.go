@@ -197,6 +197,7 @@ func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit 
 	for i, root := range roots {
 		names[i] = root.String()
 	}
+	f.npmOnly = !slices.ContainsFunc(roots, func(s specifier) bool { return s.scheme != "npm" })
 	fetched := map[string]bool{}
 	line := func(address string) {
 		stage, what := downloadStage(address)

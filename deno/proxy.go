@@ -36,6 +36,9 @@ type proxy struct {
 	policy cache.Policy
 	// named are hosts (with ports) that may be on private addresses.
 	named []string
+	// registryFirst says that the first host asked for is npm's registry, which is
+	// then named too: a machine's npm configuration need not name the default one.
+	registryFirst bool
 	// failed is called once, when a connection is refused or can't be made.
 	failed func()
 	// upstream is the operator's own proxy for a URL, if any.
@@ -48,8 +51,9 @@ type proxy struct {
 	open     http.Transport // for named hosts
 	public   http.Transport // for all others
 
-	mu    sync.Mutex
-	fault *connectError
+	mu       sync.Mutex
+	registry string // the first host, where that is npm's registry
+	fault    *connectError
 }
 
 // connectError says why a connection was not made.
@@ -124,6 +128,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this proxy is for one process", http.StatusProxyAuthRequired)
 		return
 	}
+	if p.registryFirst {
+		p.mu.Lock()
+		if p.registry == "" {
+			p.registry = r.Host
+		}
+		p.mu.Unlock()
+	}
 	if r.Method == http.MethodConnect {
 		p.tunnel(w, r)
 		return
@@ -195,6 +206,12 @@ func (p *proxy) fail(w http.ResponseWriter, r *http.Request, host string, err er
 // wildcard.
 func (p *proxy) isNamed(u *url.URL) bool {
 	host := hostPort(u)
+	p.mu.Lock()
+	registry := p.registry
+	p.mu.Unlock()
+	if registry != "" && hostCovers(registry, host) {
+		return true
+	}
 	return slices.ContainsFunc(p.named, func(name string) bool {
 		return !strings.HasPrefix(name, "*") && hostCovers(name, host)
 	})

@@ -100,6 +100,27 @@ func TestProxyConnectsToNamedHostsAlone(t *testing.T) {
 	}
 }
 
+func TestProxyTrustsTheRegistryOfNPM(t *testing.T) {
+	registry, _ := site(t, true)
+	elsewhere, _ := site(t, true)
+	p, failed := start(t, cache.Policy{}, nil)
+	p.registryFirst = true
+	client := through(t, p, registry)
+	client.Transport.(*http.Transport).TLSClientConfig.RootCAs.AddCert(elsewhere.Certificate())
+	for _, address := range []string{registry.URL, registry.URL + "/again", elsewhere.URL} {
+		resp, err := client.Get(address)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if works := err == nil; works != strings.HasPrefix(address, registry.URL) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if failed.Load() != 1 {
+		t.Errorf("%d failures told", failed.Load())
+	}
+}
+
 func TestProxyIsForOneProcess(t *testing.T) {
 	s, u := site(t, false)
 	p, failed := start(t, cache.Policy{}, []string{u.Host})
