@@ -79,7 +79,8 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 		return nil, err
 	}
 	defer engines.Close()
-	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines), examineWall()}
+	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
+		examineMeans("second wall", launcher.Offered()), examineMeans("a cgroup for each child", launcher.OfferedCgroup())}
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
 		c := check{Name: languageNames(d.Languages), Detail: versions(d)}
@@ -112,14 +113,15 @@ func (a *app) examineCache(engines *engines) check {
 	return c
 }
 
-func examineWall() check {
-	wall := launcher.Offered()
-	c := check{Name: "second wall"}
-	if wall.Name == "" {
-		c.Problem, c.Lesser = wall.Detail, true
+// examineMeans says whether the kernel offers one of the means that we use
+// beside Deno's permissions.
+func examineMeans(name string, offered launcher.Support) check {
+	c := check{Name: name}
+	if offered.Name == "" {
+		c.Problem, c.Lesser = offered.Detail, true
 		return c
 	}
-	c.Detail = wall.Name + " " + wall.Detail
+	c.Detail = offered.Name + " " + offered.Detail
 	return c
 }
 

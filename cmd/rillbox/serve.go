@@ -15,6 +15,7 @@ import (
 
 	"rillbox/server"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -58,6 +59,9 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	defer engines.Close() // children first, whatever the reason for the end
 
+	if wall := launcher.Offered(); wall.Name == "" {
+		a.log.Warn("there is no second wall around programs: Deno's permissions stand alone", "why", wall.Detail)
+	}
 	preparing, cancel := context.WithCancel(ctx)
 	var prepared sync.WaitGroup
 	for _, t := range engines.Toolchains() {
