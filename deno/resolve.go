@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// maxImports is how many modules a program may name: all that are packages go
+// onto one command line.
+const maxImports = 1000
+
 // resolution is what a program's imports and package requests mean.
 type resolution struct {
 	imports map[string]string // the import map
@@ -19,6 +23,9 @@ type resolution struct {
 // A package request gives the version of the bare imports of its name.
 func resolve(imports, packages []string) (resolution, error) {
 	r := resolution{imports: map[string]string{}}
+	if n := len(imports) + len(packages); n > maxImports {
+		return r, fmt.Errorf("the program imports %d modules: the most is %d", n, maxImports)
+	}
 	for name := range builtins {
 		r.imports[name] = "node:" + name
 	}

@@ -120,6 +120,9 @@ func TestResolve(t *testing.T) {
 			}
 		}
 	}
+	if _, err := resolve(make([]string, maxImports+1), nil); err == nil || !strings.Contains(err.Error(), "the most is 1000") {
+		t.Errorf("too many imports: %v", err)
+	}
 	for _, text := range []string{"file:///etc/passwd", "../x", "/etc/passwd", "--allow-all", "-A", "a b", "npm:", "npm:../../x", "npm:a/../b", "jsr:a", "@x", "https://user:pw@h/x", "git:x", "a@$(x)", "npm:--flag"} {
 		if r, err := resolve(nil, []string{text}); err == nil {
 			t.Errorf("the package %q became %v", text, r.roots)
