@@ -70,11 +70,14 @@ function onUncaught(event: ErrorEvent | PromiseRejectionEvent): void {
   preventDefault.call(event);
   queue(() => { // the guest's listeners come after this one
     if (handled) return;
-    frames.send({
-      type: "uncaught",
-      error: describeError(thrown, source, limit / 4),
-    });
-    exit(1);
+    try {
+      frames.send({
+        type: "uncaught",
+        error: describeError(thrown, source, limit / 4),
+      });
+    } finally { // a guest may have closed the wire
+      exit(1);
+    }
   });
 }
 

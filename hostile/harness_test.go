@@ -34,6 +34,7 @@ import (
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // attack is one row. Its texts (code, earlier, meanwhile, args, grants) name
@@ -119,6 +120,9 @@ func try(t *testing.T, attacks []attack) {
 		t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
 			if a.linux && runtime.GOOS != "linux" {
 				t.Skip("this attack exists on Linux alone")
+			}
+			if len(a.grants) > 0 && launcher.Offered().Name == "" {
+				t.Skip("what leads out of a grant is held by the second wall, which this machine does not have")
 			}
 			t.Parallel()
 			if a.language == "" {

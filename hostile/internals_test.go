@@ -13,7 +13,7 @@ func TestInternals(t *testing.T) {
 	rows := []attack{
 		{name: "Deno.core", code: `console.log(typeof Deno.core, typeof globalThis.Deno?.core?.ops); read();`},
 		{name: "Deno[Deno.internal] and the operations there", code: `const { ops } = Deno[Deno.internal].core;
-for (const n of Object.getOwnPropertyNames(ops).filter((n) => n.startsWith("op_") && n !== "op_set_exit_code")) for (const a of [["%DIR%/secret.txt"], ["%DIR%/new", "x"], [], [new Uint8Array(9)]]) { try { const r = ops[n](...a); if (r) console.log(n, r); } catch {} } read();`},
+for (const n of Object.getOwnPropertyNames(ops).filter((n) => n.startsWith("op_") && n !== "op_set_exit_code")) for (const a of [["%DIR%/secret.txt"], ["%DIR%/new", "x"], [], [new Uint8Array(9)]]) { try { const r = ops[n](...a); if (r) console.log(n, r); } catch {} } read(); Deno.exit(0);`},
 		{name: "resources by their numbers", code: `const { core } = Deno[Deno.internal]; console.log(core.resources?.()); for (let r = 3; r < 30; r++) { try { core.close?.(r); } catch {} } read();`},
 		{name: "Deno[Deno.internal]'s own arguments of the start", code: `console.log(Deno[Deno.internal].__nodeBootstrapArgs); for (const k of Object.keys(Deno[Deno.internal])) { try { Deno[Deno.internal][k] = () => true; } catch {} } read();`},
 		{name: "symbols of Deno and the global object", code: `for (const o of [Deno, globalThis, process]) for (const s of Object.getOwnPropertySymbols(o)) { try { const v = o[s]; if (v?.ops || v?.core) console.log("reached", String(s)); } catch {} } read();`},

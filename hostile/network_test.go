@@ -27,7 +27,7 @@ func TestNetwork(t *testing.T) {
 			noControl: "Deno's fetch takes no user in a URL"},
 		{name: "redirect from a granted host to loopback", grants: []string{"--allow-net=%REDIRECT%"}, prepare: redirect, code: `console.log(await (await fetch("http://%REDIRECT%/")).text(), "%HTTP%".length);`},
 		{name: "node redirect from a granted host to loopback", grants: []string{"--allow-net=%REDIRECT%"}, prepare: redirect,
-			code: `import http from "node:http"; const get = (u) => new Promise((r, x) => http.get(u, async (m) => r(m.headers.location ? await get(m.headers.location) : (await m.toArray()).join(""))).on("error", x)); console.log(await get("http://%REDIRECT%/"), "%HTTP%".length);`},
+			code: `import http from "node:http"; const get = (u) => new Promise((r, x) => http.get(u, async (m) => r(m.headers.location ? await get(m.headers.location) : (await m.toArray()).join(""))).on("error", x)); console.log(await get("http://%REDIRECT%/"), "%HTTP%".length); Deno.exit(0);`},
 		{name: "proxy that is granted, to loopback", grants: []string{"--allow-net=example.com"}, code: `const client = Deno.createHttpClient({ proxy: { url: "http://%HTTP%" } }); console.log(await (await fetch("http://example.com/", { client })).text());`},
 		{name: "proxy of the environment", grants: []string{"--allow-net=example.com", "--allow-env"}, control: []string{"--allow-net", "--allow-env"}, code: `Deno.env.set("HTTP_PROXY", "http://%HTTP%"); console.log(await (await fetch("http://example.com/")).text());`},
 		{name: "proxy of the environment, in small letters, by node", grants: []string{"--allow-net=example.com", "--allow-env"}, control: []string{"--allow-net", "--allow-env"},

@@ -68,7 +68,7 @@ await worker.terminate();`
 		{name: "worker with run permission of its own", bareFlags: workerOptions, code: inWorker(fromBlob, `deno: { permissions: { run: true } }`,
 			`postMessage(new TextDecoder().decode(new Deno.Command("%DIR%/run.sh").outputSync().stdout));`)},
 		{name: "worker in a worker with permission of its own", bareFlags: workerOptions,
-			code: inWorker(fromBlob, "", inWorker(fromBlob, `deno: { permissions: { read: true } }`, reads)+"\n")},
+			code: inWorker(fromBlob, "", inWorker(fromBlob, `deno: { permissions: { read: true } }`, reads)+"\npostMessage(1);")},
 		{name: "worker in a worker reads a file and prints", code: inWorker(fromBlob, "",
 			`const inner = new Worker("data:text/javascript," + encodeURIComponent('console.log(Deno.readTextFileSync("%DIR%/secret.txt")); postMessage(1)'), { type: "module" });
 inner.onmessage = () => postMessage("printed"); inner.onerror = (e) => { e.preventDefault(); postMessage(e.message); };`)},
