@@ -384,17 +384,25 @@ func (c *soakClient) do(ctx context.Context, kind soakKind, luck *rand.Rand) (st
 }
 
 var (
-	anyMark   = regexp.MustCompile(`mark[A-Z2-7]{26}\d{6}\.`)
-	startedAs = regexp.MustCompile(`^started execution (\w+)$`)
-	printsPID = regexp.MustCompile(`pid (\d+)\n`)
+	restOfMark = regexp.MustCompile(`^[A-Z2-7]{26}\d{6}\.`)
+	startedAs  = regexp.MustCompile(`^started execution (\w+)$`)
+	printsPID  = regexp.MustCompile(`pid (\d+)\n`)
 )
 
 // check notes every mark in the text that is not the run's own.
 func (r *soakRun) check(where, text string) {
-	for _, mark := range anyMark.FindAllString(text, -1) {
-		if mark != r.mark {
+	for {
+		_, after, found := strings.Cut(text, "mark")
+		if !found {
+			return
+		}
+		text = after
+		if strings.HasPrefix(after, r.mark[len("mark"):]) { // most are, and there are many
+			continue
+		}
+		if mark := restOfMark.FindString(after); mark != "" {
 			r.mu.Lock()
-			r.wrong = append(r.wrong, fmt.Sprintf("%s has the mark %s of another run; its own is %s", where, mark, r.mark))
+			r.wrong = append(r.wrong, fmt.Sprintf("%s has the mark mark%s of another run; its own is %s", where, mark, r.mark))
 			r.mu.Unlock()
 		}
 	}
@@ -585,5 +593,19 @@ func killProcess(_ *soakClient, r *soakRun, _ func(), _ bool, over <-chan bool) 
 	}
 	if p, alive := readProcess(pid); alive && p.parent == os.Getpid() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestAnothersMarkIsNoticed(t *testing.T) {
+	name := "mark" + crypto.Text()
+	r := &soakRun{mark: name + "000007."}
+	r.check("its own", strings.Repeat(r.mark, 3)+"mark "+name+"0000")
+	if len(r.wrong) > 0 {
+		t.Errorf("its own mark is taken for another's: %v", r.wrong)
+	}
+	r.check("another run's", r.mark+name+"000008.")
+	r.check("another client's", r.mark+"mark"+crypto.Text()+"000007."+r.mark)
+	if len(r.wrong) != 2 {
+		t.Errorf("noticed are %v", r.wrong)
 	}
 }
