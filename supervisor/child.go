@@ -82,36 +82,28 @@ type Exit struct {
 // Start starts a child. Its output stays in the pipes until Attach.
 func Start(command Command, limits Limits) (*Child, error) {
 	group := newCgroup(limits)
-	argv, err := launcher.Argv(launcher.Policy{
-		Cgroup:    group.Join(),
-		Wall:      command.Wall,
-		Nice:      5,
-		OpenFiles: 1024,
-		FileBytes: uint64(limits.FileBytes),
-	}, command.Path, command.Args)
-	if err != nil {
-		return nil, err
-	}
-	var ends [4]struct{ ours, theirs *os.File }
-	closeAll := func() {
+	// The child's descriptors 0 to 3, and the launcher's own 4.
+	var ends [launcher.PolicyDescriptor + 1]struct{ ours, theirs *os.File }
+	undo := func() {
 		for _, end := range ends {
 			closeFiles(end.ours, end.theirs)
 		}
+		_ = group.Remove()
 	}
 	for fd := range ends {
 		r, w, err := os.Pipe()
 		if err != nil {
-			closeAll()
+			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
 		}
-		if fd == 0 {
+		if fd == 0 || fd == launcher.PolicyDescriptor {
 			r, w = w, r
 		}
 		ends[fd].ours, ends[fd].theirs = r, w
 	}
 	self, err := os.Executable()
 	if err != nil {
-		closeAll()
+		undo()
 		return nil, fmt.Errorf("find our own executable, to start the child with: %w", err)
 	}
 	c := &Child{
@@ -125,13 +117,13 @@ func Start(command Command, limits Limits) (*Child, error) {
 		meter: meter{baseline: command.Runtime},
 		process: &exec.Cmd{
 			Path:        self,
-			Args:        argv,
+			Args:        launcher.Argv(command.Path, command.Args),
 			Env:         command.Env,
 			Dir:         command.Dir,
 			Stdin:       ends[0].theirs,
 			Stdout:      ends[1].theirs,
 			Stderr:      ends[2].theirs,
-			ExtraFiles:  []*os.File{ends[3].theirs},
+			ExtraFiles:  []*os.File{ends[3].theirs, ends[launcher.PolicyDescriptor].theirs},
 			SysProcAttr: childAttributes(),
 		},
 	}
@@ -139,13 +131,23 @@ func Start(command Command, limits Limits) (*Child, error) {
 		c.process.Env = []string{} // nil would mean ours
 	}
 	if err := spawn(c.process); err != nil {
-		closeAll()
-		_ = group.Remove()
+		undo()
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
 	for _, end := range ends {
 		closeFiles(end.theirs)
 	}
+	go func() { // it may be longer than a pipe holds
+		to := ends[launcher.PolicyDescriptor].ours
+		_ = launcher.WritePolicy(to, launcher.Policy{ // it fails when the launcher has ended, and Wait says so
+			Cgroup:    group.Join(),
+			Wall:      command.Wall,
+			Nice:      5,
+			OpenFiles: 1024,
+			FileBytes: uint64(limits.FileBytes),
+		})
+		_ = to.Close()
+	}()
 	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
 	go c.reap()
 	go c.watchMemory()

@@ -81,3 +81,15 @@ func TestWallHoldsAroundAChild(t *testing.T) {
 		})
 	}
 }
+
+// A wall beside a directory with many entries has a long list of paths.
+func TestAWallCanBeLong(t *testing.T) {
+	self, _ := os.Executable()
+	wall := &launcher.Wall{ReadOnly: []string{self}}
+	for i := range 20_000 {
+		wall.WriteOnly = append(wall.WriteOnly, fmt.Sprintf("/nowhere/%d", i))
+	}
+	if p := play(t, DefaultLimits(), wall, "hello", "echo"); p.stdout != "out:hello" {
+		t.Errorf("ended with %v %d: %s", p.Status, p.Code, p.Stderr.String())
+	}
+}

@@ -4,8 +4,8 @@
 // executed again under another name, which prepares the process that it is in
 // and then becomes Deno.
 //
-// What flows through it: a Policy, as JSON in the first argument, and the
-// command that follows it. It ties the child's life to ours, lowers its
+// What flows through it: a Policy, as JSON on descriptor 4, and the command in
+// the arguments. It ties the child's life to ours, lowers its
 // priority, sets its limits, builds the second wall around it and calls execve;
 // file descriptors 0 to 3, the environment and the working directory are those
 // that it was started with. It promises that no instruction of Deno or of a
@@ -24,9 +24,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -56,14 +56,23 @@ type Policy struct {
 	FileBytes uint64 `json:"file_bytes,omitempty"`
 }
 
+// PolicyDescriptor is where the launcher reads its policy, as JSON until EOF. It
+// is no argument because a policy can be longer than one may be, and because
+// arguments can be read by others.
+const PolicyDescriptor = 4
+
 // Argv gives argv, argv[0] included, for executing our own binary as a launcher
-// that puts the policy in force and becomes path with args.
-func Argv(p Policy, path string, args []string) ([]string, error) {
-	policy, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("encode the launcher's policy: %w", err)
+// that puts a policy in force and becomes path with args.
+func Argv(path string, args []string) []string {
+	return append([]string{launcherName, path}, args...)
+}
+
+// WritePolicy writes a policy for a launcher to read.
+func WritePolicy(w io.Writer, p Policy) error {
+	if err := json.NewEncoder(w).Encode(p); err != nil {
+		return fmt.Errorf("give the launcher its policy: %w", err)
 	}
-	return append([]string{launcherName, string(policy), path}, args...), nil
+	return nil
 }
 
 // KeeperArgv gives argv for executing our own binary as a keeper.
@@ -83,27 +92,29 @@ func init() {
 
 // launch returns only when it fails.
 func launch(args []string) error {
-	p, err := readPolicy(args)
+	if len(args) == 0 {
+		return errors.New("want a command, have none")
+	}
+	from := os.NewFile(PolicyDescriptor, "the policy's descriptor")
+	p, err := readPolicy(from)
 	if err != nil {
 		return err
 	}
+	_ = from.Close() // it was only read
 	if err := p.apply(); err != nil {
 		return err
 	}
-	if err := syscall.Exec(args[1], args[1:], os.Environ()); err != nil {
-		return fmt.Errorf("execute %s: %w", args[1], err)
+	if err := syscall.Exec(args[0], args, os.Environ()); err != nil {
+		return fmt.Errorf("execute %s: %w", args[0], err)
 	}
 	return nil
 }
 
-// readPolicy reads the policy in front of a command. What it does not know is an
-// error: it would not be in force.
-func readPolicy(args []string) (Policy, error) {
+// readPolicy reads a policy. What it does not know is an error: it would not be
+// in force.
+func readPolicy(from io.Reader) (Policy, error) {
 	var p Policy
-	if len(args) < 2 {
-		return p, fmt.Errorf("want a policy and a command, have %d arguments", len(args))
-	}
-	text := json.NewDecoder(strings.NewReader(args[0]))
+	text := json.NewDecoder(from)
 	text.DisallowUnknownFields()
 	if err := text.Decode(&p); err != nil {
 		return p, fmt.Errorf("read the policy: %w", err)
