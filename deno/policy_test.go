@@ -225,11 +225,18 @@ func TestMinimumReleaseAge(t *testing.T) {
 	t.Setenv("JSR_URL", r.URL+"/")
 	now := time.Now()
 	const day = 24 * time.Hour
-	for version, age := range map[string]time.Duration{"1.0.0": 30 * day, "1.1.0": 5 * day} {
-		r.release(t, "left", version, map[string]string{"package.json": `{"name":"left","version":"` + version + `","dependencies":{"deep":"*"}}`, "index.js": `module.exports = "` + version + `/" + require("deep")`}, now.Add(-age))
+	// The order matters: what is released last is what the registry calls the latest.
+	for _, left := range []struct {
+		version string
+		age     time.Duration
+	}{{"1.0.0", 30 * day}, {"1.1.0", 5 * day}} {
+		r.release(t, "left", left.version, map[string]string{"package.json": `{"name":"left","version":"` + left.version + `","dependencies":{"deep":"*"}}`, "index.js": `module.exports = "` + left.version + `/" + require("deep")`}, now.Add(-left.age))
 	}
-	for version, age := range map[string]time.Duration{"2.0.0": 30 * day, "2.1.0": 5 * day} {
-		r.release(t, "deep", version, map[string]string{"package.json": `{"name":"deep","version":"` + version + `"}`, "index.js": `module.exports = "` + version + `"`}, now.Add(-age))
+	for _, deep := range []struct {
+		version string
+		age     time.Duration
+	}{{"2.0.0", 30 * day}, {"2.1.0", 5 * day}} {
+		r.release(t, "deep", deep.version, map[string]string{"package.json": `{"name":"deep","version":"` + deep.version + `"}`, "index.js": `module.exports = "` + deep.version + `"`}, now.Add(-deep.age))
 	}
 	r.release(t, "untold", "1.0.0", map[string]string{"package.json": `{"name":"untold","version":"1.0.0"}`, "index.js": ``}, time.Time{})
 	r.files["/mod.ts"] = []byte(`export default 1`)
