@@ -19,17 +19,6 @@ import (
 	"rillbox/cache/cachetest"
 )
 
-func openCache(t *testing.T, o cache.Options) *cache.Cache {
-	t.Helper()
-	o.Log = cachetest.Logger(t)
-	c, err := cache.Open(t.TempDir(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 // fake is a build whose bytes are known here; what is tested is where it comes
 // from, not what it does.
 var fake = build{target: "x86_64-unknown-linux-gnu", npm: "@deno/linux-x64-glibc", sha256: hash([]byte("a fake Deno"))}
@@ -62,7 +51,7 @@ func TestTheReleaseIsFetchedOnce(t *testing.T) {
 		_, _ = w.Write(zipOf(t, "deno", "a fake Deno"))
 	}))
 	defer releases.Close()
-	c := openCache(t, cache.Options{})
+	c := cachetest.Empty(t, cache.Options{})
 	var stages []string
 	o := LocateOptions{Cache: c, releases: releases.URL, build: &fake, Progress: func(stage string, done, total int64) {
 		stages = append(stages, stage)
@@ -98,7 +87,7 @@ func TestOtherBytesAreRefusedFromBothSources(t *testing.T) {
 	}))
 	defer other.Close()
 	t.Setenv("NPM_CONFIG_REGISTRY", other.URL)
-	c := openCache(t, cache.Options{})
+	c := cachetest.Empty(t, cache.Options{})
 	_, err := Locate(t.Context(), LocateOptions{Cache: c, releases: other.URL, build: &fake})
 	if err == nil || !strings.Contains(err.Error(), "not the pinned file") || !strings.Contains(err.Error(), "404") {
 		t.Fatalf("err %v", err)
@@ -109,7 +98,7 @@ func TestOtherBytesAreRefusedFromBothSources(t *testing.T) {
 }
 
 func TestOfflineTheMissingDenoIsNamed(t *testing.T) {
-	c := openCache(t, cache.Options{Offline: true})
+	c := cachetest.Empty(t, cache.Options{Offline: true})
 	_, err := Locate(t.Context(), LocateOptions{Cache: c, build: &fake})
 	if !errors.Is(err, cache.ErrOffline) || err.Error() != "Deno "+Version+" is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
@@ -124,7 +113,7 @@ func TestTheOperatorsDenoIsCheckedForItsVersion(t *testing.T) {
 		}
 		return path
 	}
-	c := openCache(t, cache.Options{Offline: true})
+	c := cachetest.Empty(t, cache.Options{Offline: true})
 	b, err := Locate(t.Context(), LocateOptions{Cache: c, Path: script("echo 'deno " + Version + " (stable, release)'")})
 	if err != nil || !b.Operator || b.Version != Version {
 		t.Errorf("%+v, %v", b, err)
@@ -149,7 +138,7 @@ func TestDenoArrives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("40 MB to fetch")
 	}
-	c := openCache(t, cache.Options{})
+	c := cachetest.Empty(t, cache.Options{})
 	b, err := Locate(t.Context(), LocateOptions{Cache: c})
 	cachetest.NeedNetwork(t, err)
 	out, err := exec.Command(b.Path, "--version").Output()

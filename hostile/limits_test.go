@@ -277,8 +277,7 @@ func TestLimitsEndInAResult(t *testing.T) {
 	}
 }
 
-// TestPythonMemoryErrorLeavesTheInterpreterUsable is in the rows above; here
-// are the limits that refuse a program before it starts.
+// These limits refuse a program before it starts.
 func TestLimitsRefuseWithAWordOnWhatIsAllowed(t *testing.T) {
 	h := openHouse(t, testLimits())
 	for _, row := range []struct {

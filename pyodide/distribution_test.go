@@ -17,17 +17,6 @@ import (
 	"rillbox/cache/cachetest"
 )
 
-func emptyCache(t *testing.T, o cache.Options) *cache.Cache {
-	t.Helper()
-	o.Log = cachetest.Logger(t)
-	c, err := cache.Open(t.TempDir(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func sum(text string) string {
 	s := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(s[:])
@@ -92,7 +81,7 @@ func TestMicropipComesFromTheCDNOrTheConfiguredIndex(t *testing.T) {
 			base := wheelSources(t, test.cdn, test.index)
 			t.Setenv("PIP_INDEX_URL", base+"/"+test.kind+"/")
 			t.Setenv("PIP_EXTRA_INDEX_URL", "")
-			o := LocateOptions{Cache: emptyCache(t, cache.Options{}), CDN: base + "/cdn"}.withDefaults()
+			o := LocateOptions{Cache: cachetest.Empty(t, cache.Options{}), CDN: base + "/cdn"}.withDefaults()
 			o.pinned.wheels = accepted
 			dir := t.TempDir()
 			err := o.fetchMicropip(t.Context(), dir)
@@ -113,7 +102,7 @@ func TestMicropipComesFromTheCDNOrTheConfiguredIndex(t *testing.T) {
 }
 
 func TestOfflineTheMissingPyodideIsNamed(t *testing.T) {
-	_, err := LocateDistribution(t.Context(), LocateOptions{Cache: emptyCache(t, cache.Options{Offline: true})})
+	_, err := LocateDistribution(t.Context(), LocateOptions{Cache: cachetest.Empty(t, cache.Options{Offline: true})})
 	if !errors.Is(err, cache.ErrOffline) || err.Error() != "Pyodide "+Version+" is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
@@ -133,7 +122,7 @@ func TestTheOperatorsPyodideIsChecked(t *testing.T) {
 		}
 		return dir
 	}
-	c := emptyCache(t, cache.Options{Offline: true})
+	c := cachetest.Empty(t, cache.Options{Offline: true})
 	for dir, want := range map[string]string{
 		release("0.27.0", ""):                 "is another version than Pyodide " + Version,
 		release(Version, "python_stdlib.zip"): "python_stdlib.zip",
@@ -161,7 +150,7 @@ func TestPyodideArrives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("7 MB to fetch")
 	}
-	c := emptyCache(t, cache.Options{})
+	c := cachetest.Empty(t, cache.Options{})
 	d, err := LocateDistribution(t.Context(), LocateOptions{Cache: c})
 	cachetest.NeedNetwork(t, err)
 	for name := range core {

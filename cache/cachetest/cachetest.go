@@ -45,6 +45,19 @@ func Logger(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
 
+// Empty opens a cache of the test's own, with nothing in it. Its log is the
+// test's.
+func Empty(t testing.TB, o cache.Options) *cache.Cache {
+	t.Helper()
+	o.Log = Logger(t)
+	c, err := cache.Open(t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // NeedNetwork skips the test for want of the network, and fails it where CI
 // is set. Call it with the error that showed the want; any other error fails.
 func NeedNetwork(t testing.TB, err error) {
