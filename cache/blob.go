@@ -85,6 +85,12 @@ func (c *Cache) Get(kind, key string) (path string, err error) {
 	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
 }
 
+// Has says that the cache holds the blob (kind, key), without verifying it.
+func (c *Cache) Has(kind, key string) bool {
+	_, err := os.Stat(c.indexPath(kind, key))
+	return err == nil
+}
+
 // Remove forgets the blob (kind, key). Removing what is not there is no error.
 func (c *Cache) Remove(kind, key string) error {
 	if err := checkKind(kind); err != nil {

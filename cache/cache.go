@@ -76,7 +76,7 @@ type Cache struct {
 	verified map[string]stamp // by path: what was hashed by this process
 
 	trimMu     sync.Mutex
-	lastTrim   time.Time
+	trimming   bool
 	background sync.WaitGroup
 	stop       context.CancelFunc
 	stopped    context.Context

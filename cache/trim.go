@@ -12,8 +12,16 @@ import (
 	"time"
 )
 
-// trimEvery is how often a process trims while the cache grows.
-const trimEvery = time.Hour
+// How often the cache is trimmed while it grows, by whichever process; how long
+// a process waits before it does, and since when it does not wait.
+const (
+	trimEvery  = time.Hour
+	trimPause  = 15 * time.Second
+	trimAtOnce = 24 * time.Hour
+)
+
+// trimMark is a file in the cache whose time is that of the last trim.
+const trimMark = "trimmed"
 
 // denoRest is how long a package of Deno's must have gone unread before it may
 // be trimmed. Deno does not tell us what it uses, and a file's access time is
@@ -240,20 +248,43 @@ func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
 	return nil
 }
 
-// trimSometimes trims in the background if it is time to.
+// trimSometimes trims in the background if it is time to: if no process has for
+// an hour. That takes reading all of the cache's index, so it waits until what
+// the process was started for is under way, unless it was put off for a day, as
+// by processes that live shorter.
 func (c *Cache) trimSometimes() {
 	if c.maxBytes <= 0 {
 		return
 	}
 	c.trimMu.Lock()
 	defer c.trimMu.Unlock()
+	last := time.Time{}
+	mark := filepath.Join(c.dir, trimMark)
+	if st, err := os.Stat(mark); err == nil {
+		last = st.ModTime()
+	}
 	now := c.now()
-	if now.Sub(c.lastTrim) < trimEvery || c.stopped.Err() != nil {
+	if now.Sub(last) < trimEvery || c.trimming || c.stopped.Err() != nil {
 		return
 	}
-	c.lastTrim = now
+	c.trimming = true
 	c.background.Go(func() {
+		defer func() {
+			c.trimMu.Lock()
+			defer c.trimMu.Unlock()
+			c.trimming = false
+		}()
+		if now.Sub(last) < trimAtOnce {
+			select {
+			case <-time.After(trimPause):
+			case <-c.stopped.Done():
+				return
+			}
+		}
 		freed, err := c.Trim(c.stopped, c.maxBytes)
+		if err == nil {
+			err = os.WriteFile(mark, nil, 0o600)
+		}
 		if err != nil && c.stopped.Err() == nil {
 			c.log.Warn("cannot trim the cache", "dir", c.dir, "err", err)
 		}

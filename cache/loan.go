@@ -1,0 +1,39 @@
+package cache
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Loan is a directory through which a child sees entries of the cache: those
+// that are lent to it and no others, also when it was started before they were
+// known. The files are links to the cache's own, so that nothing is copied.
+type Loan struct {
+	dir string
+}
+
+// Lend makes a Loan with nothing in it. It ends with Close, or with the process.
+func (c *Cache) Lend() (*Loan, error) {
+	dir, err := c.tempDir("loan-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for what a child is lent: %w", err)
+	}
+	return &Loan{dir}, nil
+}
+
+// Dir is the loan's directory, absolute.
+func (l *Loan) Dir() string { return l.dir }
+
+// Add lends the file at path, which the cache gave, and returns its path in the
+// loan's directory. To lend it again is no error.
+func (l *Loan) Add(path string) (string, error) {
+	lent := filepath.Join(l.dir, filepath.Base(path))
+	if err := os.Link(path, lent); err != nil && !os.IsExist(err) {
+		return "", fmt.Errorf("lend %s to a child: %w", path, err)
+	}
+	return lent, nil
+}
+
+// Close takes back what was lent.
+func (l *Loan) Close() error { return removeAll(l.dir) }
