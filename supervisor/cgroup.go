@@ -5,6 +5,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,23 +42,33 @@ func newCgroup(limits Limits) *launcher.Cgroup {
 	return group
 }
 
-// finishGroup removes the child's cgroup, once the kernel has let the ended
-// processes go.
-func (c *Child) finishGroup() {
-	if c.group.OutOfMemory() {
-		c.mu.Lock()
-		if c.status == "" {
-			c.status = OutOfMemory
-			c.reason = fmt.Sprintf("the program and what it started used more than twice their %d MiB of memory", c.limits.Memory>>20)
-		}
-		c.mu.Unlock()
+// checkGroup notes whether the kernel ended the child for its cgroup's memory.
+func (c *Child) checkGroup() {
+	if !c.group.OutOfMemory() {
+		return
 	}
-	wait := time.Millisecond
-	for range 8 {
-		if c.group.Remove() == nil {
-			return
-		}
-		time.Sleep(wait)
-		wait *= 2
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status == "" {
+		c.status = OutOfMemory
+		c.reason = fmt.Sprintf("the program and what it started used more than twice their %d MiB of memory", c.limits.Memory>>20)
 	}
+}
+
+// removing counts the cgroups that are being removed.
+var removing sync.WaitGroup
+
+// removeGroup removes the child's cgroup, once the kernel has let the ended
+// processes go. Nobody waits for that but RemoveServerDir.
+func (c *Child) removeGroup() {
+	removing.Go(func() {
+		wait := time.Millisecond
+		for range 8 {
+			if c.group.Remove() == nil {
+				return
+			}
+			time.Sleep(wait)
+			wait *= 2
+		}
+	})
 }

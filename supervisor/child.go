@@ -3,11 +3,11 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -25,6 +25,9 @@ type Command struct {
 	// Dir is the child's own directory, made by NewRunDir; the child's Wait
 	// removes it.
 	Dir string
+	// WorkDir is the working directory; empty means Dir. It stays when the child
+	// ends. One made by NewRunDir is bounded as Dir is.
+	WorkDir string
 	// OwnDir is a directory in Dir with files of ours, which do not count
 	// towards Limits.FileBytes and Limits.Files; the guest must not be able to
 	// write there. Empty means that there is none.
@@ -34,6 +37,18 @@ type Command struct {
 	Runtime int64
 	// Wall is what the kernel lets the child reach; nil leaves that to Deno.
 	Wall *launcher.Wall
+	// Background says that nobody waits for the child: it has the processor time
+	// that others leave.
+	Background bool
+	// Ahead says that the child is started before there is a run for it: until
+	// Attach it has the processor time that others leave, where the machine can
+	// undo that (it can with cgroups; niceness stays).
+	Ahead bool
+	// Duplex makes descriptor 3 a socket, so that frames go both ways.
+	Duplex bool
+	// Stdin is the child's descriptor 0, which Start closes on our side. nil
+	// means a pipe, whose other end Child.Stdin gives.
+	Stdin *os.File
 }
 
 // Child is one process of ours with its process group. The group ends when the
@@ -42,10 +57,9 @@ type Command struct {
 type Child struct {
 	command Command
 	limits  Limits
-	process *exec.Cmd
+	process *os.Process
+	state   *os.ProcessState // set when done is closed
 	stdin   *os.File
-	stdout  *os.File
-	stderr  *os.File
 	frames  *os.File
 	group   *launcher.Cgroup
 
@@ -56,9 +70,10 @@ type Child struct {
 	exited   bool
 
 	meter    meter
-	attached sync.WaitGroup // copiers of fds 1 and 2
-	out, err *capture
-	done     chan struct{} // closed when the process has ended
+	looks    *time.Ticker   // when watch looks at it
+	attached sync.WaitGroup // readers of out and err
+	out, err *stream        // fds 1 and 2
+	done     chan struct{}  // closed when the process has ended
 }
 
 // Exit is how a child ended, as we saw it.
@@ -82,77 +97,112 @@ type Exit struct {
 // Start starts a child. Its output stays in the pipes until Attach.
 func Start(command Command, limits Limits) (*Child, error) {
 	group := newCgroup(limits)
-	// The child's descriptors 0 to 3, and the launcher's own 4.
-	var ends [launcher.PolicyDescriptor + 1]struct{ ours, theirs *os.File }
+	if command.Background || command.Ahead {
+		group.Yield()
+	}
+	var ends [4]end // the child's descriptors
+	defer func() {
+		for _, e := range ends {
+			closeFiles(e.theirs)
+		}
+	}()
 	undo := func() {
-		for _, end := range ends {
-			closeFiles(end.ours, end.theirs)
+		for _, e := range ends {
+			closeFiles(e.ours)
 		}
 		_ = group.Remove()
 	}
+	var theirs []*os.File
 	for fd := range ends {
-		r, w, err := os.Pipe()
-		if err != nil {
+		var err error
+		if fd == 0 && command.Stdin != nil {
+			ends[fd].theirs = command.Stdin
+		} else if ends[fd], err = newEnd(fd, command.Duplex); err != nil {
 			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
 		}
-		if fd == 0 || fd == launcher.PolicyDescriptor {
-			r, w = w, r
-		}
-		ends[fd].ours, ends[fd].theirs = r, w
+		theirs = append(theirs, ends[fd].theirs)
 	}
-	self, err := os.Executable()
+	process, err := spawn(launcher.Command{
+		Path:  command.Path,
+		Args:  command.Args,
+		Env:   command.Env,
+		Dir:   cmp.Or(command.WorkDir, command.Dir),
+		Files: theirs,
+		Policy: launcher.Policy{
+			Cgroup:    group.Join(),
+			Wall:      command.Wall,
+			Nice:      nice(command),
+			OpenFiles: 1024,
+			FileBytes: uint64(limits.FileBytes),
+		},
+	})
 	if err != nil {
 		undo()
-		return nil, fmt.Errorf("find our own executable, to start the child with: %w", err)
+		return nil, err
 	}
 	c := &Child{
 		command: command,
 		limits:  limits,
 		group:   group,
-		stdin:   ends[0].ours, stdout: ends[1].ours, stderr: ends[2].ours, frames: ends[3].ours,
-		out:   newCapture(limits.Output),
-		err:   newCapture(limits.Output),
-		done:  make(chan struct{}),
-		meter: meter{baseline: command.Runtime},
-		process: &exec.Cmd{
-			Path:        self,
-			Args:        launcher.Argv(command.Path, command.Args),
-			Env:         command.Env,
-			Dir:         command.Dir,
-			Stdin:       ends[0].theirs,
-			Stdout:      ends[1].theirs,
-			Stderr:      ends[2].theirs,
-			ExtraFiles:  []*os.File{ends[3].theirs, ends[launcher.PolicyDescriptor].theirs},
-			SysProcAttr: childAttributes(),
-		},
+		process: process,
+		stdin:   ends[0].ours,
+		out:     newStream(ends[1].ours, Stdout, limits.Output),
+		err:     newStream(ends[2].ours, Stderr, limits.Output),
+		frames:  ends[3].ours,
+		done:    make(chan struct{}),
+		meter:   meter{baseline: command.Runtime},
+		looks:   time.NewTicker(idleInterval),
 	}
-	if c.process.Env == nil {
-		c.process.Env = []string{} // nil would mean ours
-	}
-	if err := spawn(c.process); err != nil {
-		undo()
-		return nil, fmt.Errorf("start %s: %w", command.Path, err)
-	}
-	for _, end := range ends {
-		closeFiles(end.theirs)
-	}
-	go func() { // it may be longer than a pipe holds
-		to := ends[launcher.PolicyDescriptor].ours
-		_ = launcher.WritePolicy(to, launcher.Policy{ // it fails when the launcher has ended, and Wait says so
-			Cgroup:    group.Join(),
-			Wall:      command.Wall,
-			Nice:      5,
-			OpenFiles: 1024,
-			FileBytes: uint64(limits.FileBytes),
-		})
-		_ = to.Close()
-	}()
 	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
 	go c.reap()
-	go c.watchMemory()
-	go c.watchDisk()
+	go c.watch()
 	return c, nil
+}
+
+// end is one descriptor of a child's, with our side of it.
+type end struct{ ours, theirs *os.File }
+
+func newEnd(fd int, duplex bool) (end, error) {
+	if fd == 3 && duplex {
+		pair, err := socketPair()
+		if err != nil {
+			return end{}, err
+		}
+		return end{ours: pair[0], theirs: pair[1]}, nil
+	}
+	r, w, err := os.Pipe()
+	if fd == 0 {
+		r, w = w, r
+	}
+	return end{ours: r, theirs: w}, err
+}
+
+// socketPair gives two connected sockets, of which the first is ours and never
+// blocks a thread.
+func socketPair() (pair [2]*os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return pair, err
+	}
+	err = syscall.SetNonblock(fds[0], true)
+	for i, fd := range fds {
+		pair[i] = os.NewFile(uintptr(fd), "the child's frames")
+	}
+	return pair, err
+}
+
+// nice is the niceness of a child: ours comes first, what nobody waits for last.
+func nice(command Command) int {
+	if command.Background {
+		return 19
+	}
+	return 5
 }
 
 func closeFiles(files ...*os.File) {
@@ -163,22 +213,27 @@ func closeFiles(files ...*os.File) {
 	}
 }
 
-func (c *Child) pid() int { return c.process.Process.Pid }
+func (c *Child) pid() int { return c.process.Pid }
 
-// Stdin is the child's fd 0. Writing to a child that has ended fails with EPIPE.
+// Stdin is our end of the child's fd 0, where Command.Stdin was nil. Writing to
+// a child that has ended fails with EPIPE.
 func (c *Child) Stdin() io.WriteCloser { return c.stdin }
 
 // Frames is the child's fd 3; it ends when no process of the child's has it
 // open any more. All of it must be read, or a child that writes there waits.
-func (c *Child) Frames() io.Reader { return c.frames }
+// With Command.Duplex, what is written to it goes to the child.
+func (c *Child) Frames() io.ReadWriter { return c.frames }
 
 // Attach gives the child to a run: from here on its output is kept and emitted,
 // each chunk as it comes, and the end of ctx ends it. Call it once. emit is
 // called from two goroutines, one a stream; a slow emit slows the guest.
 func (c *Child) Attach(ctx context.Context, emit func(Event)) {
-	c.attached.Add(2)
-	go c.copyStream(c.stdout, c.out, Stdout, emit)
-	go c.copyStream(c.stderr, c.err, Stderr, emit)
+	if c.command.Ahead {
+		c.group.Resume()
+	}
+	c.BeginCell(emit)
+	c.attached.Go(c.out.read)
+	c.attached.Go(c.err.read)
 	stop := context.AfterFunc(ctx, func() {
 		c.Kill(Cancelled, "the run was cancelled")
 	})
@@ -186,21 +241,6 @@ func (c *Child) Attach(ctx context.Context, emit func(Event)) {
 		<-c.done
 		stop()
 	}()
-}
-
-func (c *Child) copyStream(from io.Reader, to *capture, kind EventKind, emit func(Event)) {
-	defer c.attached.Done()
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			_, _ = to.Write(buffer[:n])
-			emit(Event{Kind: kind, Data: buffer[:n]})
-		}
-		if err != nil {
-			return // EOF, or closed by Wait
-		}
-	}
 }
 
 // SetDeadline ends the child with TimedOut after d, and replaces the deadline
@@ -253,9 +293,10 @@ func (c *Child) reap() {
 	c.mu.Unlock()
 	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
 	c.group.Kill()
-	_ = c.process.Wait() // what it says is in ProcessState
-	c.finishGroup()
+	c.state, _ = c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
+	c.checkGroup()
+	c.removeGroup()
 	close(c.done)
 	// A descendant that left the group may still have fd 3 open.
 	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
@@ -278,20 +319,19 @@ func (c *Child) Wait() Exit {
 	select {
 	case <-drained:
 	case <-time.After(drainTime):
-		_ = c.stdout.Close()
-		_ = c.stderr.Close()
+		closeFiles(c.out.file, c.err.file)
 		<-drained
 	}
-	closeFiles(c.stdout, c.stderr)
+	closeFiles(c.out.file, c.err.file)
 	removeRunDir(c.command.Dir)
 
 	exit := Exit{
-		CPU:        c.process.ProcessState.UserTime() + c.process.ProcessState.SystemTime(),
-		PeakMemory: c.meter.peak(c.process.ProcessState),
-		Stdout:     c.out.captured(),
-		Stderr:     c.err.captured(),
+		CPU:        c.state.UserTime() + c.state.SystemTime(),
+		PeakMemory: c.meter.peak(c.state),
+		Stdout:     c.out.end(),
+		Stderr:     c.err.end(),
 	}
-	state := c.process.ProcessState.Sys().(syscall.WaitStatus)
+	state := c.state.Sys().(syscall.WaitStatus)
 	switch {
 	case state.Signaled():
 		exit.Status, exit.Code = Crashed, 128+int(state.Signal())
@@ -310,25 +350,31 @@ func (c *Child) Wait() Exit {
 // Ended is closed when the process has ended.
 func (c *Child) Ended() <-chan struct{} { return c.done }
 
-// spawn starts commands from one thread that lives as long as we do: a child's
+// spawn starts children from one thread that lives as long as we do: a child's
 // parent-death signal comes when the thread that started it ends.
-var spawn = func() func(*exec.Cmd) error {
+var spawn = func() func(launcher.Command) (*os.Process, error) {
+	type answer struct {
+		process *os.Process
+		err     error
+	}
 	type request struct {
-		command *exec.Cmd
-		result  chan error
+		command launcher.Command
+		answer  chan answer
 	}
 	requests := make(chan request)
 	var once sync.Once
-	return func(command *exec.Cmd) error {
+	return func(command launcher.Command) (*os.Process, error) {
 		once.Do(func() {
 			go onOwnThread(func() {
 				for r := range requests {
-					r.result <- r.command.Start()
+					process, err := launcher.Start(r.command)
+					r.answer <- answer{process, err}
 				}
 			})
 		})
-		r := request{command, make(chan error, 1)}
+		r := request{command, make(chan answer, 1)}
 		requests <- r
-		return <-r.result
+		a := <-r.answer
+		return a.process, a.err
 	}
 }()

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,6 +101,15 @@ func playChild(role string, args []string) int {
 			fmt.Print(err)
 			return 1
 		}
+	case "listen":
+		var c net.ListenConfig
+		c.SetMultipathTCP(len(args) > 1)
+		listener, err := c.Listen(context.Background(), "tcp", args[0])
+		if err != nil {
+			fmt.Print(err)
+			return 1
+		}
+		_ = listener.Close()
 	case "fork":
 		if err := exec.Command("/bin/true").Run(); err != nil {
 			fmt.Print(err)
@@ -120,6 +130,9 @@ func playChild(role string, args []string) int {
 			}()
 		}
 		time.Sleep(2 * time.Second)
+	case "burn":
+		for n := uint64(1); n != 0; n++ {
+		}
 	case "signal":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}

@@ -7,27 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"time"
 )
 
-// diskInterval is how often a child's directory is looked at. A single file
-// can't outgrow Limits.FileBytes between two looks: the kernel refuses that.
-const diskInterval = 100 * time.Millisecond
-
-// watchDisk ends the child when its directory holds more than it may.
-func (c *Child) watchDisk() {
-	if c.command.Dir == "" {
-		return
-	}
-	tick := time.NewTicker(diskInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.done:
-			return
-		case <-tick.C:
+// checkDisk ends the child when its directories hold more than they may. A
+// single file can't outgrow Limits.FileBytes: the kernel refuses that.
+func (c *Child) checkDisk() {
+	for _, dir := range []string{c.command.Dir, c.command.WorkDir} {
+		if dir == "" || dir == c.command.WorkDir && !isRunDir(dir) {
+			continue // a directory of the operator's own, with limits of its own
 		}
-		files, bytes := measure(c.command.Dir, c.command.OwnDir, c.limits.Files)
+		files, bytes := measure(dir, c.command.OwnDir, c.limits.Files)
 		switch {
 		case files > c.limits.Files:
 			c.Kill(Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))

@@ -19,14 +19,21 @@ type Limits struct {
 	// Output is how many bytes are kept of each of the guest's streams.
 	Output int64
 	// Result is how many bytes the guest's frames (its value, its error) may
-	// have in all.
-	Result int64
+	// have in all, Displays how many those that show something (pictures in
+	// base64, HTML). What is beyond Displays is left out, and counted.
+	Result, Displays int64
 	// Code and Stdin are the largest program and standard input, in bytes,
 	// that a client may send.
 	Code, Stdin int64
 	// FileBytes is the largest file that a child may write, and, with Files,
 	// how much its own directory may hold in all.
 	FileBytes, Files int64
+	// Sessions is how many sessions one client may have, AllSessions how many all
+	// clients together.
+	Sessions, AllSessions int
+	// SessionIdle is how long a session lasts without a call when its client
+	// does not say, MaxSessionIdle the most that it may ask for.
+	SessionIdle, MaxSessionIdle time.Duration
 	// Running is how many runs go on at once, Waiting how many may queue.
 	Running, Waiting int
 }
@@ -40,10 +47,15 @@ func DefaultLimits() Limits {
 		Memory:         512 << 20,
 		Output:         1 << 20,
 		Result:         1 << 20,
+		Displays:       10 << 20,
 		Code:           1 << 20,
 		Stdin:          10 << 20,
 		FileBytes:      100 << 20,
 		Files:          1000,
+		Sessions:       5,
+		AllSessions:    64,
+		SessionIdle:    600 * time.Second,
+		MaxSessionIdle: time.Hour,
 		Running:        2 * runtime.NumCPU(),
 		Waiting:        64,
 	}

@@ -3,15 +3,9 @@
 package supervisor
 
 import (
-	"fmt"
 	"os"
 	"sync"
-	"time"
 )
-
-// memoryInterval is how often a child's memory is looked at. A guest that
-// writes to new memory as fast as it can gets some 100 MB further in that time.
-const memoryInterval = 20 * time.Millisecond
 
 // meter keeps what was seen of a child's memory.
 type meter struct {
@@ -48,6 +42,13 @@ func (m *meter) see(pid int) (int64, bool) {
 	return now.own - m.baseline, true
 }
 
+// seen is the largest resident size that was seen.
+func (m *meter) seen() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.largest
+}
+
 // peak is the largest resident size that was seen. The kernel's own figure for
 // an ended process is used only when the process was too short to be looked at:
 // it also counts what the process was before it became the child.
@@ -58,24 +59,4 @@ func (m *meter) peak(state *os.ProcessState) int64 {
 		return m.largest
 	}
 	return maxResident(state)
-}
-
-// watchMemory ends the child when it uses more than it may.
-func (c *Child) watchMemory() {
-	tick := time.NewTicker(memoryInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.done:
-			return
-		case <-tick.C:
-		}
-		used, ok := c.meter.see(c.pid())
-		if !ok {
-			continue
-		}
-		if used > c.limits.Memory {
-			c.Kill(OutOfMemory, fmt.Sprintf("the program used more than its %d MiB of memory", c.limits.Memory>>20))
-		}
-	}
 }

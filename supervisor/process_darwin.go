@@ -1,16 +1,10 @@
 package supervisor
 
 import (
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// Darwin has no parent-death signal: the keeper ends the children of a server
-// that was killed.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
 
 // awaitExit returns when the process has ended, and leaves it to be reaped.
 func awaitExit(pid int) {
@@ -29,5 +23,8 @@ func awaitExit(pid int) {
 		}
 	}
 }
+
+// cpuTime is not known: the system's own call for it needs cgo.
+func cpuTime(int) time.Duration { return 0 }
 
 func onOwnThread(f func()) { f() }

@@ -42,9 +42,20 @@ type Program struct {
 	// Permissions are Deno permission flags that narrow what the operator
 	// granted; nil means all that was granted, empty and not nil means none.
 	Permissions []string
+	// Workspace is a directory, by its real path, that becomes the program's
+	// current one, which it may read and, unless ReadOnly, write; empty means
+	// that it has none.
+	Workspace string
+	ReadOnly  bool
+	// Echo asks a session's cell to show its value also where it has no form but
+	// its text, as the language's own REPL prints it: as the last of the displays.
+	Echo bool
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration
+
+	// onlyOpen wants the session to be there, and no cell run.
+	onlyOpen bool
 }
 
 // Status is how a run ended.
@@ -60,9 +71,9 @@ const (
 	Crashed     Status = "crashed"       // a signal or a broken runtime ended it
 )
 
-// Result is what became of a run. Everything but Value, Error and the bytes of
-// the two streams is measured or decided by the supervisor; those three are the
-// guest's claims.
+// Result is what became of a run. Everything but Value, Displays, Error and the
+// bytes of the two streams is measured or decided by the supervisor; those are
+// the guest's claims.
 type Result struct {
 	ExecutionID string
 	Status      Status
@@ -74,6 +85,12 @@ type Result struct {
 	// default export of JavaScript and TypeScript); nil when there is none.
 	// A value with no JSON form is its printed form, as a JSON string.
 	Value json.RawMessage
+	// Displays are what the program showed (display(), figures) and its value's
+	// richer forms, in order.
+	Displays []Display
+	// State says, of a session's cell that did not end by itself, whether the
+	// session's state is still there; empty otherwise.
+	State State
 	// Error is set when the program failed by an error, and when it was ended
 	// from outside, where it says why and what to do.
 	Error *GuestError

@@ -35,9 +35,16 @@ func NewRunDir() (string, error) {
 	return dir, nil
 }
 
+// isRunDir says whether NewRunDir made a directory.
+func isRunDir(dir string) bool {
+	parent, err := serverDir()
+	return err == nil && filepath.Dir(dir) == parent
+}
+
 // RemoveServerDir removes this process's directory at its end. Children's
-// directories that are still there go with it.
+// directories that are still there go with it, and so do their cgroups.
 func RemoveServerDir() error {
+	removing.Wait()
 	dir, err := serverDir()
 	if err != nil {
 		return nil // there is none
@@ -50,17 +57,30 @@ func makeServerDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid()))
+	dir, lock, err := newLockedDir(base)
 	if err != nil {
 		return "", fmt.Errorf("make this process's directory for runs: %w", err)
 	}
-	// The lock is held by the open file until this process ends.
-	if lock := tryLock(filepath.Join(dir, lockName)); lock == nil {
-		return "", fmt.Errorf("lock the directory for runs %s: another process has it", dir)
-	} else {
-		ownLock = lock
-	}
+	ownLock = lock
 	return dir, nil
+}
+
+// newLockedDir makes a directory whose lock is held by the open file until this
+// process ends. The file has its lock before it has its name: by that name
+// another server that starts right now looks for locks that are free.
+func newLockedDir(base string) (dir string, lock *os.File, err error) {
+	if dir, err = os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid())); err != nil {
+		return "", nil, err
+	}
+	unnamed := filepath.Join(dir, lockName+".new")
+	if lock = tryLock(unnamed); lock == nil {
+		return "", nil, fmt.Errorf("cannot lock %s", unnamed)
+	}
+	if err := os.Rename(unnamed, filepath.Join(dir, lockName)); err != nil {
+		_ = lock.Close()
+		return "", nil, err
+	}
+	return dir, lock, nil
 }
 
 // ownLock is kept so that the file is not closed as garbage.

@@ -32,13 +32,16 @@ type Supervisor struct {
 	admission  *admission
 	log        *slog.Logger
 
+	sessions sessions
+
 	mu      sync.Mutex
 	running map[string]execution // by execution ID
 }
 
 type execution struct {
-	client string
-	cancel context.CancelCauseFunc
+	client  string
+	session string // empty for a program on its own
+	cancel  context.CancelCauseFunc
 }
 
 // New makes a supervisor of the toolchains; each serves the languages that it
@@ -84,19 +87,28 @@ func NewID() string { return strings.ToLower(rand.Text()) }
 // An error means that the program could not be run: it is not well-formed
 // (ProgramError), there is no room (BusyError), or we failed.
 // emit is called from one goroutine at a time, and not after Run has returned.
-func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (result Result, err error) {
+func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (Result, error) {
+	return s.run(ctx, p, nil, emit)
+}
+
+// run runs a program, in a session or, without one, on its own.
+func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit func(Event)) (result Result, err error) {
 	engine, p, err := s.admit(p)
 	if err != nil {
 		return Result{}, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	running := execution{client: p.Client, cancel: cancel}
+	if in != nil {
+		running.session = in.id
+	}
 	s.mu.Lock()
 	if _, taken := s.running[p.ID]; taken {
 		s.mu.Unlock()
 		return Result{}, &ProgramError{fmt.Sprintf("execution %q is already running; leave the ID empty to get a new one", p.ID)}
 	}
-	s.running[p.ID] = execution{p.Client, cancel}
+	s.running[p.ID] = running
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -105,9 +117,9 @@ func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (resu
 	}()
 
 	start := time.Now()
-	leave, err := s.admission.enter(ctx, p.Client)
+	leave, err := s.enter(ctx, p.Client, in)
 	if err != nil {
-		if busy := (*BusyError)(nil); errors.As(err, &busy) {
+		if ctx.Err() == nil { // there is no room, or the session has ended
 			return Result{}, err
 		}
 		return Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
@@ -122,11 +134,35 @@ func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (resu
 			err = fmt.Errorf("run %s: internal error: %v", p.ID, r)
 		}
 	}()
-	result, err = engine.Run(ctx, p, serialised(emit))
+	if in != nil {
+		result, err = in.run(ctx, p, serialised(emit))
+	} else {
+		result, err = engine.Run(ctx, p, serialised(emit))
+	}
 	result.ExecutionID = p.ID
 	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err
+}
+
+// enter waits for the session's turn, so that waiting cells take no other's
+// place, and for a place.
+func (s *Supervisor) enter(ctx context.Context, client string, in *openSession) (leave func(), err error) {
+	giveBack := func() {}
+	if in != nil {
+		if giveBack, err = in.takeTurn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	release, err := s.admission.enter(ctx, client)
+	if err != nil {
+		giveBack()
+		return nil, err
+	}
+	return func() {
+		release()
+		giveBack()
+	}, nil
 }
 
 // serialised lets one goroutine at a time call emit.
@@ -151,13 +187,14 @@ func (s *Supervisor) Cancel(client, id string) bool {
 	return true
 }
 
-// Close cancels every execution and ends what the toolchains keep running.
+// Close cancels every execution, ends every session and what the toolchains keep running.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
 	for _, e := range s.running {
 		e.cancel(ErrCancelled)
 	}
 	s.mu.Unlock()
+	s.closeSessions()
 	for _, t := range s.toolchains {
 		t.Close()
 	}

@@ -15,7 +15,5 @@ func OfferedCgroup() Support {
 // OutOfMemory says no.
 func (c *Cgroup) OutOfMemory() bool { return false }
 
-func join([]string) error { return nil }
-
 // RemoveEmptyCgroups does nothing.
 func RemoveEmptyCgroups(func(name string) bool) {}

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,7 +89,10 @@ func newCgroup2(name string, memory, tasks int64, processors bool) (*Cgroup, err
 }
 
 func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
-	path := cgroup1.NestedPath(name)
+	path := func(controller cgroup1.Name) (string, error) {
+		own, err := ownPath1(controller)
+		return filepath.Join(own, name), err
+	}
 	controllers := []controller1{cgroup1.NewMemory(mountpoint), cgroup1.NewPids(mountpoint)}
 	if processors {
 		controllers = append(controllers, cgroup1.NewCpu(mountpoint))
@@ -105,7 +109,7 @@ func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, err
 		dirs = append(dirs, c.Path(own))
 		procs = append(procs, filepath.Join(c.Path(own), "cgroup.procs"))
 	}
-	control, err := cgroup1.New(path, &specs.LinuxResources{
+	_, err := cgroup1.New(path, &specs.LinuxResources{
 		Memory: &specs.LinuxMemory{Limit: &memory},
 		Pids:   &specs.LinuxPids{Limit: &tasks},
 	}, cgroup1.WithHierarchy(func() (list []cgroup1.Subsystem, _ error) {
@@ -115,9 +119,7 @@ func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, err
 		return list, nil
 	}))
 	if err != nil {
-		for _, dir := range dirs {
-			_ = syscall.Rmdir(dir) // those that were made before
-		}
+		_ = removeDirectories(dirs) // those that were made before
 		return nil, fmt.Errorf("make a cgroup below ours (it works as root): %w", err)
 	}
 	quota := ""
@@ -127,10 +129,50 @@ func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, err
 	return &Cgroup{
 		procs:  procs,
 		kill:   func() error { return killListed(procs[0]) },
-		remove: control.Delete,
+		remove: func() error { return removeDirectories(dirs) },
 		events: filepath.Join(dirs[0], "memory.oom_control"),
 		quota:  quota,
 	}, nil
+}
+
+// ownPath1 is our own cgroup in a hierarchy of version 1. It is looked up once
+// for each: reading what is mounted took a third of making a cgroup.
+func ownPath1(controller cgroup1.Name) (string, error) {
+	known, err := ownPaths1()
+	if err != nil {
+		return "", err
+	}
+	path, ok := known[controller]
+	if !ok {
+		return "", fmt.Errorf("there is no %s hierarchy", controller)
+	}
+	return path, nil
+}
+
+var ownPaths1 = sync.OnceValues(func() (map[cgroup1.Name]string, error) {
+	paths := map[cgroup1.Name]string{}
+	for _, controller := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids, cgroup1.Cpu} {
+		path, err := cgroup1.NestedPath("")(controller)
+		if err != nil && !errors.Is(err, cgroup1.ErrControllerNotActive) {
+			return nil, err
+		}
+		if err == nil {
+			paths[controller] = path
+		}
+	}
+	return paths, nil
+})
+
+// removeDirectories removes a cgroup of version 1, which has no others below it.
+// The library's own way reads what is below first, a tenth of what a run costs us.
+func removeDirectories(dirs []string) error {
+	var failed error
+	for _, dir := range dirs {
+		if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
+			failed = err
+		}
+	}
+	return failed
 }
 
 // controller1 is one hierarchy of version 1.
@@ -151,16 +193,6 @@ func (c *Cgroup) OutOfMemory() bool {
 	}
 	_, count, found := bytes.Cut(append([]byte("\n"), events...), []byte("\noom_kill "))
 	return found && !bytes.HasPrefix(count, []byte("0"))
-}
-
-// join makes the calling process a member.
-func join(procs []string) error {
-	for _, file := range procs {
-		if err := os.WriteFile(file, []byte("0"), 0); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // RemoveEmptyCgroups removes the cgroups below our own whose names are stale and
@@ -188,7 +220,7 @@ func ownCgroups() (dirs []string) {
 		return dirs
 	}
 	for _, name := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids, cgroup1.Cpu} {
-		if group, err := cgroup1.NestedPath("")(name); err == nil {
+		if group, err := ownPath1(name); err == nil {
 			dirs = append(dirs, filepath.Join(mountpoint, string(name), group))
 		}
 	}

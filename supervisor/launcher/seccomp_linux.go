@@ -2,9 +2,11 @@ package launcher
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,14 +29,31 @@ var neverNeeded = []string{
 	"setsid", "setpgid",
 }
 
-// refuseSystemCalls makes the calls above fail with EPERM, and with them
-// sockets of families other than those that Deno uses and, unless the operator
-// granted it, starting processes: threads only. The filter holds for this
-// architecture's own calling convention (and refuses x32's).
-func refuseSystemCalls(processes bool) error {
+// systemCallFilter gives a filter that makes the calls above fail with EPERM,
+// and with them sockets of families other than those that Deno uses and, unless
+// the operator granted it, starting processes: threads only. Calls by another
+// convention than this architecture's own (i386's, x32's) fail, whatever they are.
+func systemCallFilter(processes bool) (unix.SockFprog, error) {
+	assemble := threadsOnly
+	if processes {
+		assemble = withProcesses
+	}
+	filter, err := assemble()
+	if err != nil {
+		return unix.SockFprog{}, fmt.Errorf("assemble the system call filter: %w", err)
+	}
+	return unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
+}
+
+var (
+	threadsOnly   = sync.OnceValues(func() ([]unix.SockFilter, error) { return assembleFilter(false) })
+	withProcesses = sync.OnceValues(func() ([]unix.SockFilter, error) { return assembleFilter(true) })
+)
+
+func assembleFilter(processes bool) ([]unix.SockFilter, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	known := func(names ...string) (there []string) {
 		for _, name := range names {
@@ -55,6 +74,10 @@ func refuseSystemCalls(processes bool) error {
 				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_INET6},
 				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_NETLINK}, // getaddrinfo(3)
 			},
+		}, {
+			// Landlock's rules for TCP say nothing of MPTCP.
+			Name:       "socket",
+			Conditions: seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.Equal, Value: unix.IPPROTO_MPTCP}},
 		}},
 	}}
 	if !processes {
@@ -74,13 +97,23 @@ func refuseSystemCalls(processes bool) error {
 				Names:  known("clone3"),
 			})
 	}
-	err = seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy:     seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups},
-	})
+	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups}
+	instructions, err := policy.Assemble()
 	if err != nil {
-		return fmt.Errorf("load the system call filter: %w", err)
+		return nil, err
 	}
-	return nil
+	const architecture = 4 // its offset in seccomp_data, seccomp(2)
+	raw, err := bpf.Assemble(append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: architecture, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.EPERM)},
+	}, instructions...))
+	if err != nil {
+		return nil, err
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return filter, nil
 }

@@ -12,6 +12,8 @@ type Wall struct {
 	ReadWrite []string `json:"read_write,omitempty"`
 	// Connect are the TCP ports that the child may connect to.
 	Connect []uint16 `json:"connect,omitempty"`
+	// Listen lets the child listen on a TCP port of the system's choice.
+	Listen bool `json:"listen,omitempty"`
 	// AnyNetwork lets the child connect to and listen on any port.
 	AnyNetwork bool `json:"any_network,omitempty"`
 	// Processes lets the child start processes; without it, only threads.

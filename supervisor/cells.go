@@ -1,0 +1,36 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"syscall"
+	"time"
+)
+
+// Pause stops the child's whole process group until Resume: what a guest left
+// going on, or goes on with after it claimed that its cell has ended, gets no
+// time between two cells.
+func (c *Child) Pause() { c.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused child go on.
+func (c *Child) Resume() { c.signal(syscall.SIGCONT) }
+
+func (c *Child) signal(signal syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.exited {
+		_ = syscall.Kill(-c.pid(), signal) // ESRCH: it has just ended
+	}
+}
+
+// Usage is the processor time that the child has had, 0 where the system does
+// not tell, and the largest resident size that it had, in bytes.
+func (c *Child) Usage() (cpu time.Duration, peak int64) {
+	select {
+	case <-c.done: // its process ID may be another's
+		return c.state.UserTime() + c.state.SystemTime(), c.meter.peak(c.state)
+	default:
+		_, _ = c.meter.see(c.pid())
+		return cpuTime(c.pid()), c.meter.seen()
+	}
+}

@@ -1,0 +1,1 @@
+// This file lets fork_linux.go declare functions of the runtime without a body.

@@ -1,0 +1,367 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cells is a toolchain whose sessions count their cells: a cell's value is its
+// number. "die" loses the session, "wait" waits for its context's end.
+type cells struct {
+	mu     sync.Mutex
+	opened []*countedSession
+}
+
+func (c *cells) Describe() Description {
+	return Description{Languages: []Language{Python, JavaScript}}
+}
+func (c *cells) Prepare(context.Context, func(Event)) error { return nil }
+func (c *cells) Install(context.Context, []string, func(Event)) ([]Package, error) {
+	return nil, nil
+}
+func (c *cells) Close() {}
+func (c *cells) Run(context.Context, Program, func(Event)) (Result, error) {
+	return Result{Status: Completed}, nil
+}
+
+func (c *cells) OpenSession(_ context.Context, o SessionOptions, _ func(Event)) (Session, error) {
+	s := &countedSession{options: o, ended: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened = append(c.opened, s)
+	return s, nil
+}
+
+type countedSession struct {
+	options SessionOptions
+	count   int
+	end     sync.Once
+	ended   chan struct{}
+}
+
+func (s *countedSession) Run(ctx context.Context, cell Program, _ func(Event)) (Result, error) {
+	s.count++
+	r := Result{Status: Completed, Value: []byte(fmt.Sprint(s.count))}
+	switch cell.Code {
+	case "die":
+		s.Close()
+		r = Result{Status: Crashed, State: StateLost, Error: &GuestError{Name: "Crashed", Message: "it died"}}
+	case "wait":
+		<-ctx.Done()
+		r = Result{Status: Cancelled, State: StateKept}
+	}
+	for _, name := range cell.Packages {
+		r.Packages = append(r.Packages, Package{Name: name})
+	}
+	return r, nil
+}
+func (s *countedSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (s *countedSession) Memory() int64                                      { return 7 }
+func (s *countedSession) Ended() <-chan struct{}                             { return s.ended }
+func (s *countedSession) Close()                                             { s.end.Do(func() { close(s.ended) }) }
+
+func withCells(t *testing.T) (*Supervisor, *cells) {
+	c := &cells{}
+	s := New(DefaultLimits(), slog.New(slog.DiscardHandler), c)
+	t.Cleanup(s.Close)
+	return s, c
+}
+
+func create(t *testing.T, s *Supervisor, client string) string {
+	t.Helper()
+	info, err := s.CreateSession(t.Context(), SessionRequest{Client: client, Language: Python}, func(Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ID
+}
+
+func cell(t *testing.T, s *Supervisor, client, id, code string) Result {
+	t.Helper()
+	r, err := s.RunCell(t.Context(), id, Program{Client: client, Language: Python, Code: code}, func(Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSessionsKeepTheirState(t *testing.T) {
+	s, _ := withCells(t)
+	one, other := create(t, s, "a"), create(t, s, "a")
+	if len(one) < 26 { // base 32: 130 bits
+		t.Errorf("handle %q is short", one)
+	}
+	for want := 1; want < 4; want++ {
+		if r := cell(t, s, "a", one, ""); string(r.Value) != fmt.Sprint(want) {
+			t.Errorf("cell %d gave %s", want, r.Value)
+		}
+	}
+	if r := cell(t, s, "a", other, ""); string(r.Value) != "1" {
+		t.Errorf("the other session gave %s", r.Value)
+	}
+}
+
+// A handle is its client's alone, and what is said of another's is what is said
+// of none.
+func TestSessionsAreBoundToTheirClient(t *testing.T) {
+	s, _ := withCells(t)
+	id := create(t, s, "a")
+	ctx := t.Context()
+	calls := map[string]func(id string) error{
+		"RunCell": func(id string) error {
+			_, err := s.RunCell(ctx, id, Program{Client: "b", Language: Python}, func(Event) {})
+			return err
+		},
+		"ResetSession":    func(id string) error { _, err := s.ResetSession(ctx, "b", id); return err },
+		"DestroySession":  func(id string) error { return s.DestroySession("b", id) },
+		"Workspace":       func(id string) error { _, _, err := s.Workspace(ctx, "b", id); return err },
+		"SessionLanguage": func(id string) error { _, err := s.SessionLanguage("b", id); return err },
+		"Complete":        func(id string) error { _, err := s.Complete(ctx, "b", id, "x"); return err },
+	}
+	never := NewID()
+	for name, call := range calls {
+		others, none := call(id), call(never)
+		if others == nil || none == nil {
+			t.Errorf("%s: %v, %v", name, others, none)
+			continue
+		}
+		if strings.ReplaceAll(others.Error(), id, never) != none.Error() {
+			t.Errorf("%s tells another's session from none: %v, %v", name, others, none)
+		}
+	}
+	if list := s.ListSessions("b"); len(list) != 0 {
+		t.Errorf("another client sees %v", list)
+	}
+	if all := s.Workspaces("b"); len(all) != 0 {
+		t.Errorf("another client sees %v", all)
+	}
+	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" {
+		t.Errorf("after all that the session gave %s", r.Value)
+	}
+}
+
+func TestALostSessionRestartsWithItsFiles(t *testing.T) {
+	s, c := withCells(t)
+	id := create(t, s, "a")
+	_, files, err := s.Workspace(t.Context(), "a", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write("data", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	r := cell(t, s, "a", id, "die")
+	if r.State != StateLost || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "lost") {
+		t.Errorf("the cell that died: %+v", r)
+	}
+	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" {
+		t.Errorf("the next cell gave %s", r.Value)
+	}
+	// One that dies between two cells says so at the next.
+	c.opened[1].Close()
+	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "between two cells") {
+		t.Errorf("after a death between two cells: %+v", r)
+	}
+	if got, err := files.Read("data", 0, 10); err != nil || string(got.Data) != "x" {
+		t.Errorf("the file is %q, %v", got.Data, err)
+	}
+	if c.opened[0].options.Workspace != c.opened[2].options.Workspace {
+		t.Error("the session has another workspace")
+	}
+}
+
+func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
+	s, c := withCells(t)
+	id := create(t, s, "a")
+	running := make(chan Result)
+	go func() { running <- cell(t, s, "a", id, "wait") }()
+	for !s.ListSessions("a")[0].Running {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := s.ResetSession(t.Context(), "a", id); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-running; r.Status != Cancelled {
+		t.Errorf("the cell that ran: %+v", r)
+	}
+	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" || len(r.Notes) != 0 {
+		t.Errorf("after the reset: %+v", r)
+	}
+	if len(c.opened) != 2 {
+		t.Errorf("%d children", len(c.opened))
+	}
+}
+
+func TestSessionLimits(t *testing.T) {
+	s, _ := withCells(t)
+	for range s.Limits().Sessions {
+		create(t, s, "a")
+	}
+	_, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Language: Python}, func(Event) {})
+	if err == nil || !strings.Contains(err.Error(), "destroy_session") {
+		t.Errorf("one more gave %v", err)
+	}
+	create(t, s, "b")
+	for _, r := range []SessionRequest{{Language: "cobol"}, {Language: Python, Idle: -1}, {Language: Python, Idle: 2 * s.Limits().MaxSessionIdle}} {
+		if _, err := s.CreateSession(t.Context(), r, func(Event) {}); err == nil {
+			t.Errorf("%+v made a session", r)
+		}
+	}
+	if err := s.DestroySession("a", s.ListSessions("a")[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s, "a")
+}
+
+func TestDefaultSessionIsOneForEachLanguage(t *testing.T) {
+	s, _ := withCells(t)
+	id := func(client string, language Language) string {
+		id, err := s.DefaultSession(client, language)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	python := id("a", Python)
+	if again := id("a", Python); again != python {
+		t.Errorf("%s, then %s", python, again)
+	}
+	if script := id("a", JavaScript); script == python {
+		t.Error("two languages share a session")
+	}
+	if other := id("b", Python); other == python {
+		t.Error("two clients share a session")
+	}
+	cell(t, s, "a", python, "")
+	if handle, _, err := s.Workspace(t.Context(), "a", DefaultHandle); err != nil || handle != python {
+		t.Errorf("the workspace is that of %q, %v; want the one used last, %q", handle, err, python)
+	}
+}
+
+// However a session ends, its child and its files are gone, and its handle is
+// of no use.
+func TestSessionsEndWithNothingLeft(t *testing.T) {
+	ends := map[string]func(t *testing.T, s *Supervisor, id string){
+		"destroy": func(t *testing.T, s *Supervisor, id string) {
+			if err := s.DestroySession("a", id); err != nil {
+				t.Error(err)
+			}
+		},
+		"client": func(_ *testing.T, s *Supervisor, _ string) { s.EndClient("a") },
+		"server": func(_ *testing.T, s *Supervisor, _ string) { s.Close() },
+		"idle": func(_ *testing.T, s *Supervisor, _ string) {
+			time.Sleep(s.Limits().SessionIdle - time.Millisecond)
+			synctest.Wait()
+			if len(s.ListSessions("a")) != 1 {
+				return
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c := withCells(t)
+				id := create(t, s, "a")
+				waiting := make(chan Result, 1)
+				if name != "idle" {
+					go func() {
+						r, _ := s.RunCell(context.Background(), id, Program{Client: "a", Language: Python, Code: "wait"}, func(Event) {})
+						waiting <- r
+					}()
+					synctest.Wait()
+				}
+				end(t, s, id)
+				if name != "idle" {
+					if r := <-waiting; r.Status != Cancelled {
+						t.Errorf("the cell that ran: %+v", r)
+					}
+				}
+				<-c.opened[0].Ended()
+				if dir := c.opened[0].options.Workspace; exists(dir) {
+					t.Errorf("the workspace %s is still there", dir)
+				}
+				_, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: Python}, func(Event) {})
+				if wrong := (*ProgramError)(nil); !errors.As(err, &wrong) {
+					t.Errorf("a cell after the end gave %v", err)
+				}
+			})
+		})
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// A use, of a cell or of a file, begins the idle time anew.
+func TestUseKeepsASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := withCells(t)
+		id := create(t, s, "a")
+		for i := range 10 {
+			time.Sleep(s.Limits().SessionIdle - time.Second)
+			if i%2 == 0 {
+				cell(t, s, "a", id, "")
+			} else if _, _, err := s.Workspace(t.Context(), "a", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(s.Limits().SessionIdle + time.Second)
+		synctest.Wait()
+		if list := s.ListSessions("a"); len(list) != 0 {
+			t.Errorf("still there: %+v", list)
+		}
+	})
+}
+
+// Many calls race to use, reset, destroy and list one session: each ends with a
+// result or an error, and nothing is left.
+func TestSessionsAreRaced(t *testing.T) {
+	s, c := withCells(t)
+	var all sync.WaitGroup
+	for round := range 20 {
+		id := create(t, s, "a")
+		for i := range 12 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				defer cancel()
+				switch i % 6 {
+				case 0:
+					_ = s.DestroySession("a", id)
+				case 1:
+					_, _ = s.ResetSession(ctx, "a", id)
+				case 2:
+					_ = s.ListSessions("a")
+				case 3:
+					_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python, Code: "die"}, func(Event) {})
+				case 4:
+					if r, err := s.RunCell(ctx, id, Program{Client: "b", Language: Python}, func(Event) {}); err == nil {
+						t.Errorf("round %d: another client got %+v", round, r)
+					}
+				default:
+					_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python}, func(Event) {})
+				}
+			})
+		}
+		all.Wait()
+	}
+	for _, o := range c.opened {
+		<-o.Ended()
+		if exists(o.options.Workspace) {
+			t.Errorf("the workspace %s is still there", o.options.Workspace)
+		}
+	}
+}
