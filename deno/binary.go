@@ -106,23 +106,6 @@ func Locate(ctx context.Context, o LocateOptions) (Binary, error) {
 	return Binary{Path: filepath.Join(dir, "deno"), Version: Version}, nil
 }
 
-// Cached finds Deno as Locate does, but never fetches: without the binary the
-// error wraps cache.ErrMiss.
-func Cached(ctx context.Context, o LocateOptions) (Binary, error) {
-	if o.Path != "" {
-		return operators(ctx, o.Path)
-	}
-	b, err := o.platform()
-	if err != nil {
-		return Binary{}, err
-	}
-	dir, err := o.Cache.GetTree("runtime", b.key())
-	if err != nil {
-		return Binary{}, err
-	}
-	return Binary{Path: filepath.Join(dir, "deno"), Version: Version}, nil
-}
-
 func (o LocateOptions) platform() (build, error) {
 	if o.build != nil {
 		return *o.build, nil

@@ -17,19 +17,10 @@ package deno
 
 import (
 	"context"
-	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"rillbox/cache"
 	"rillbox/supervisor"
@@ -52,8 +43,11 @@ type Options struct {
 	Policy cache.Policy
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
-	Limits            supervisor.Limits
-	Log               *slog.Logger
+	// Warm is how many children of each kind are kept started ahead of time at
+	// most, from Prepare on; 0 means none.
+	Warm   int
+	Limits supervisor.Limits
+	Log    *slog.Logger
 }
 
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
@@ -62,8 +56,13 @@ type Engine struct {
 	options Options
 	planner planner
 
+	scanners *scanners
+	compiler *compiler
+	pool     *supervisor.Pool[*worker]
+
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
+	guest    string // the directory of our files for children; set with binary
 }
 
 // New makes an engine; nothing is fetched or started before it is needed.
@@ -85,7 +84,10 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
 	}
-	return &Engine{options: o, locating: make(chan struct{}, 1)}, nil
+	e := &Engine{options: o, scanners: newScanners(o.Warm), locating: make(chan struct{}, 1)}
+	e.compiler = newCompiler(e)
+	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
+	return e, nil
 }
 
 // Describe says what the engine is.
@@ -98,13 +100,24 @@ func (e *Engine) Describe() supervisor.Description {
 	}
 }
 
-// Close has nothing to end: no child outlives its run.
-func (e *Engine) Close() {}
+// Close ends the children that wait for programs; others don't outlive their runs.
+func (e *Engine) Close() {
+	e.pool.Close()
+	e.scanners.pool.Close()
+	e.compiler.jobs.Wait()
+}
 
-// Prepare fetches Deno.
+// Prepare fetches Deno, and starts children that wait for programs.
 func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
-	_, err := e.locate(ctx, emit)
-	return err
+	if _, err := e.locate(ctx, emit); err != nil {
+		return err
+	}
+	e.scanners.pool.Warm()
+	if _, err := e.compiler.wait(ctx, usualModules, plan{}); err != nil {
+		e.options.Log.Warn("Node's modules can't be compiled ahead: programs that use them start slower", "error", err)
+	}
+	e.pool.Warm()
+	return nil
 }
 
 // Install fetches packages into the cache.
@@ -137,7 +150,7 @@ func (e *Engine) locateOptions(emit func(supervisor.Event)) LocateOptions {
 	return o
 }
 
-// locate finds Deno, once.
+// locate finds Deno and lays our files out, once.
 func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binary, error) {
 	select {
 	case e.locating <- struct{}{}:
@@ -148,6 +161,9 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 	if e.binary == nil {
 		binary, err := Locate(ctx, e.locateOptions(emit))
 		if err != nil {
+			return Binary{}, err
+		}
+		if e.guest, err = e.guestFiles(ctx); err != nil {
 			return Binary{}, err
 		}
 		e.binary = &binary
@@ -168,281 +184,4 @@ func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
 		}
 	}
 	return f
-}
-
-// Run runs one program in one fresh Deno process.
-func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-	permissions, err := e.options.Permissions.Narrow(p.Permissions)
-	if err != nil {
-		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
-	}
-	var m module
-	var wrong error
-	inspected := make(chan struct{})
-	go func() { // as long as finding Deno takes
-		defer close(inspected)
-		m, wrong = inspect(p, scanning(ctx))
-	}()
-	binary, err := e.locate(ctx, emit)
-	<-inspected
-	if ctx.Err() != nil {
-		return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
-			Name: "Cancelled", Message: "the run was cancelled before its program started",
-		}}, nil
-	}
-	if wrong != nil {
-		return supervisor.Result{}, wrong
-	}
-	wanted, unresolved := resolve(m.imports, p.Packages)
-	if unresolved != nil {
-		return packageFailure(unresolved), nil
-	}
-	if err != nil {
-		return supervisor.Result{}, err
-	}
-	var install plan
-	if len(wanted.roots) > 0 {
-		install, err = e.plan(ctx, binary, permissions, wanted.roots, emit)
-		var missing *PackageError
-		var ended endedError
-		switch {
-		case errors.As(err, &missing):
-			return packageFailure(missing), nil
-		case errors.As(err, &ended):
-			return Outcome{}.Into(ended.exit), nil
-		case err != nil:
-			return supervisor.Result{}, err
-		}
-	}
-	r, err := e.runChild(ctx, p, run{binary, permissions, m, wanted, install}, emit)
-	if err != nil {
-		return supervisor.Result{}, err
-	}
-	r.Packages = install.Packages
-	r.Notes = wanted.notes
-	if m.tooHard {
-		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
-	}
-	return r, nil
-}
-
-// scanning parses programs of a run that ends with ctx.
-func scanning(ctx context.Context) scanFunc {
-	return func(code, extension string) (scanned, error) { return scanApart(ctx, code, extension) }
-}
-
-// packageFailure is the result of a program whose packages can't be had.
-func packageFailure(err error) supervisor.Result {
-	return supervisor.Result{
-		Status:   supervisor.Failed,
-		ExitCode: 1,
-		Error:    &supervisor.GuestError{Name: "PackageError", Message: err.Error()},
-	}
-}
-
-// run is all that was found out before the child starts.
-type run struct {
-	binary      Binary
-	permissions Permissions
-	module      module
-	wanted      resolution
-	install     plan
-}
-
-// startTime is how long Deno may take until it asks for its program.
-const startTime = 30 * time.Second
-
-func (e *Engine) runChild(ctx context.Context, p supervisor.Program, r run, emit func(supervisor.Event)) (supervisor.Result, error) {
-	dir, err := supervisor.NewRunDir()
-	if err != nil {
-		return supervisor.Result{}, err
-	}
-	command, err := e.command(ctx, dir, p, r)
-	if err != nil {
-		return supervisor.Result{}, errors.Join(err, os.RemoveAll(dir))
-	}
-	child, err := supervisor.Start(command, e.options.Limits)
-	if err != nil {
-		return supervisor.Result{}, errors.Join(err, os.RemoveAll(dir))
-	}
-	child.SetDeadline(startTime, "the start of Deno")
-	child.Attach(ctx, emit)
-
-	request := map[string]any{
-		"source": map[string]any{
-			"url":     fileURL(filepath.Join(dir, r.module.file)),
-			"name":    r.module.name,
-			"prelude": r.module.prelude,
-		},
-		"commonjs": r.module.commonjs,
-		"node":     len(r.wanted.roots) > 0 || r.module.usesProcess(),
-		"limit":    e.options.Limits.Result,
-	}
-	var started time.Time
-	outcome := ReadOutcome(NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom), func(Frame) error {
-		if !started.IsZero() {
-			return fmt.Errorf("%w: a second ready frame", ErrProtocol)
-		}
-		child.MarkBaseline()
-		started = time.Now()
-		child.SetDeadline(p.Timeout, "the program")
-		go feed(child, request, p.Stdin)
-		return nil
-	})
-	exit := child.Wait()
-	result := outcome.Into(exit)
-	if !started.IsZero() {
-		result.Duration = time.Since(started)
-	}
-	refine(&result, p, r.module, scanning(ctx))
-	return result, nil
-}
-
-// frameRoom is what a result frame has beside the value or the error.
-const frameRoom = 64 << 10
-
-// feed gives the child its request and then the guest's standard input. It ends
-// with the input, or when the child has ended and the input gives more.
-func feed(child *supervisor.Child, request any, stdin io.Reader) {
-	to := child.Stdin()
-	if err := WriteRequest(to, request); err == nil && stdin != nil {
-		_, _ = io.Copy(to, stdin) // an error means that nobody reads any more
-	}
-	_ = to.Close()
-}
-
-// fileURL is a path as a URL, in the form that Deno gives it.
-func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
-
-// Our own files of a run stand in a directory beside the program.
-const ownDir = ".rillbox"
-
-//go:embed bootstrap.ts
-var bootstrapSource string
-
-//go:embed traceback.ts
-var tracebackSource string
-
-//go:embed value.ts
-var valueSource string
-
-//go:embed env.ts
-var envSource string
-
-// command writes the run's files into dir and says how to start Deno there.
-func (e *Engine) command(ctx context.Context, dir string, p supervisor.Program, r run) (supervisor.Command, error) {
-	own := filepath.Join(dir, ownDir)
-	denoDir := filepath.Join(own, "deno")
-	main := filepath.Join(dir, r.module.file)
-	if err := CheckPaths(main, own, e.options.Cache.Dir()); err != nil {
-		return supervisor.Command{}, err
-	}
-	importMap, err := r.wanted.importMap()
-	if err != nil {
-		return supervisor.Command{}, fmt.Errorf("write the import map: %w", err)
-	}
-	files := map[string][]byte{
-		main:                                  []byte(r.module.code),
-		filepath.Join(own, "bootstrap.ts"):    []byte(bootstrapSource),
-		filepath.Join(own, "traceback.ts"):    []byte(tracebackSource),
-		filepath.Join(own, "value.ts"):        []byte(valueSource),
-		filepath.Join(own, "env.ts"):          []byte(envSource),
-		filepath.Join(own, WireName):          []byte(WireSource),
-		filepath.Join(own, "import_map.json"): importMap,
-	}
-	args := []string{
-		"run", "--quiet", "--no-config", "--node-modules-dir=none", "--no-prompt", "--cached-only", "--no-code-cache",
-		"--import-map=" + filepath.Join(own, "import_map.json"),
-		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
-	}
-	env := e.environment(denoDir)
-	if len(r.install.Lock) > 0 {
-		lock := filepath.Join(own, "lock.json")
-		files[lock] = r.install.Lock
-		args = append(args, "--lock="+lock)
-		npmrc := ""
-		env, npmrc = withRegistries(env, own, r.install.Registries)
-		if npmrc != "" {
-			files[filepath.Join(own, ".npmrc")] = []byte(npmrc)
-		}
-	} else {
-		args = append(args, "--no-lock")
-	}
-	if err := os.MkdirAll(denoDir, 0o700); err != nil {
-		return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
-	}
-	// Deno writes what it compiled here, where no other run sees it. The modules
-	// themselves are the cache's.
-	modules := e.options.Cache.DenoDir()
-	if e.options.Policy.Restricts() {
-		if modules, err = e.view(ctx, r.install); err != nil {
-			return supervisor.Command{}, err
-		}
-	}
-	for _, name := range []string{"npm", "remote"} {
-		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
-			return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
-		}
-	}
-	for path, content := range files {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return supervisor.Command{}, fmt.Errorf("write the run's files: %w", err)
-		}
-	}
-	wall, err := r.permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
-		[]string{r.binary.Path, modules}, []string{dir}, e.options.Cache.Dir())
-	if err != nil {
-		return supervisor.Command{}, err
-	}
-	args = append(args, e.flags(r.permissions, main, own)...)
-	args = append(args, filepath.Join(own, "bootstrap.ts"))
-	return supervisor.Command{
-		Path:   r.binary.Path,
-		Args:   append(args, p.Args...),
-		Env:    env,
-		Dir:    dir,
-		OwnDir: own,
-		Wall:   wall,
-	}, nil
-}
-
-// flags are a run's permission flags: those granted, and what the engine itself
-// needs or forbids.
-func (e *Engine) flags(p Permissions, main, own string) []string {
-	p = p.With("allow-read", main).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own).IgnoreProxies(e.options.Env)
-	return p.Args()
-}
-
-// environment is a run's whole environment.
-func (e *Engine) environment(denoDir string) []string {
-	env := []string{"DENO_DIR=" + denoDir, "NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1"}
-	for _, name := range []string{"JSR_URL"} { // where it is, decides under which name jsr: modules are cached
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	for _, name := range e.options.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
-}
-
-// withRegistries tells Deno where the packages of the plan came from, which is
-// part of their names in its cache.
-func withRegistries(env []string, home string, registries map[string]string) (with []string, npmrc string) {
-	for _, scope := range slices.Sorted(maps.Keys(registries)) {
-		address := registries[scope]
-		switch {
-		case scope == "":
-			env = append(env, "NPM_CONFIG_REGISTRY="+address)
-		case address != registries[""]:
-			npmrc += scope + ":registry=" + address + "\n"
-		}
-	}
-	if npmrc != "" {
-		env = append(env, "HOME="+home)
-	}
-	return env, npmrc
 }

@@ -162,6 +162,21 @@ func TestCommonJS(t *testing.T) {
 	}
 }
 
+// Deno knows the bare names of Node's modules itself, also those that are put
+// together at run time.
+func TestBareBuiltins(t *testing.T) {
+	r := run(t, newEngine(t, ""), supervisor.Program{Code: `import { join } from "path/posix";
+import { builtinModules } from "module";
+const other = [];
+for (const name of builtinModules.filter((name) => !name.includes(":"))) {
+  if (await import(name) !== await import("node:" + name)) other.push(name);
+}
+export default [join("a", "b"), builtinModules.length > 50, other];`})
+	if string(r.Value) != `["a/b",true,[]]` {
+		t.Errorf("have %s %+v", r.Value, r.Error)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	e := newEngine(t, "")
 	js, ts := supervisor.JavaScript, supervisor.TypeScript

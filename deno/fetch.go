@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -177,7 +176,7 @@ func fetchEnv(proxy string) (env, files []string) {
 		npmrc := filepath.Join(home, ".npmrc")
 		files = append(files, npmrc)
 		text, _ := os.ReadFile(npmrc)
-		for _, match := range bracedName.FindAllSubmatch(text, -1) {
+		for _, match := range bracedName().FindAllSubmatch(text, -1) {
 			names = append(names, string(match[1]))
 		}
 	}
@@ -203,22 +202,22 @@ func fetchEnv(proxy string) (env, files []string) {
 	return env, files
 }
 
-var bracedName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}`)
+var bracedName = pattern(`\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}`)
 
 // What Deno says of what went wrong, and what we say.
 var (
-	errorLine     = regexp.MustCompile(`(?m)^error: `)
-	noPackage     = regexp.MustCompile(`npm package '([^']+)' does not exist`)
-	noVersion     = regexp.MustCompile(`Could not find npm package '([^']+)' matching '([^']+)'`)
-	noJSRPackage  = regexp.MustCompile(`JSR package not found: (\S+)`)
-	noJSRVersion  = regexp.MustCompile(`Could not find version of '([^']+)' that matches specified version constraint '([^']+)'`)
-	noModule      = regexp.MustCompile(`Module not found "([^"]+)"`)
-	notAllowed    = regexp.MustCompile(`Requires import access to "([^"]+)"`)
-	tooYoung      = regexp.MustCompile(`(?i)minimum dependency (?:age|date)`)
-	failedPackage = regexp.MustCompile(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
-	failedJSR     = regexp.MustCompile(`JSR package manifest for '([^']+)' failed`)
-	failedImport  = regexp.MustCompile(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
-	noNetwork     = regexp.MustCompile(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
+	errorLine     = pattern(`(?m)^error: `)
+	noPackage     = pattern(`npm package '([^']+)' does not exist`)
+	noVersion     = pattern(`Could not find npm package '([^']+)' matching '([^']+)'`)
+	noJSRPackage  = pattern(`JSR package not found: (\S+)`)
+	noJSRVersion  = pattern(`Could not find version of '([^']+)' that matches specified version constraint '([^']+)'`)
+	noModule      = pattern(`Module not found "([^"]+)"`)
+	notAllowed    = pattern(`Requires import access to "([^"]+)"`)
+	tooYoung      = pattern(`(?i)minimum dependency (?:age|date)`)
+	failedPackage = pattern(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
+	failedJSR     = pattern(`JSR package manifest for '([^']+)' failed`)
+	failedImport  = pattern(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
+	noNetwork     = pattern(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
 
 // explainFault turns a connection that was not made, for address, into an error.
@@ -242,7 +241,7 @@ const maxExplained = 4 << 10
 // unreachable is a URL whose host could not be reached.
 func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	text := stderr
-	if at := errorLine.FindStringIndex(text); at != nil {
+	if at := errorLine().FindStringIndex(text); at != nil {
 		text = text[at[1]:]
 	}
 	text, _, _ = strings.Cut(text, "\nStack backtrace")
@@ -250,7 +249,7 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	if len(text) > maxExplained {
 		text = strings.ToValidUTF8(text[:maxExplained], "") + "…"
 	}
-	if unreachable != "" || f.offline() || noNetwork.MatchString(text) {
+	if unreachable != "" || f.offline() || noNetwork().MatchString(text) {
 		what := wanted(text)
 		if what == "" {
 			what = requestOf(unreachable, args)
@@ -262,25 +261,25 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 		return &PackageError{missing.Error(), missing}
 	}
 	say := func(format string, args ...any) error { return &PackageError{Text: fmt.Sprintf(format, args...)} }
-	if m := noPackage.FindStringSubmatch(text); m != nil {
+	if m := noPackage().FindStringSubmatch(text); m != nil {
 		return say("the npm package %q does not exist: check its name", m[1])
 	}
-	if m := noVersion.FindStringSubmatch(text); m != nil {
-		if tooYoung.MatchString(text) {
+	if m := noVersion().FindStringSubmatch(text); m != nil {
+		if tooYoung().MatchString(text) {
 			return say("the npm package %q has no version that matches %q and is older than %s, the minimum release age: ask for an older one, or have the operator lower min_release_age", m[1], m[2], f.minAge())
 		}
 		return say("the npm package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
 	}
-	if m := noJSRPackage.FindStringSubmatch(text); m != nil {
+	if m := noJSRPackage().FindStringSubmatch(text); m != nil {
 		return say("the JSR package %q does not exist: check its name", m[1])
 	}
-	if m := noJSRVersion.FindStringSubmatch(text); m != nil {
+	if m := noJSRVersion().FindStringSubmatch(text); m != nil {
 		return say("the JSR package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
 	}
-	if m := notAllowed.FindStringSubmatch(text); m != nil {
+	if m := notAllowed().FindStringSubmatch(text); m != nil {
 		return notImportable(m[1])
 	}
-	if m := noModule.FindStringSubmatch(text); m != nil {
+	if m := noModule().FindStringSubmatch(text); m != nil {
 		return say("%s does not exist: check the URL", m[1])
 	}
 	return say("the packages can't be fetched: %s", text)
@@ -296,13 +295,13 @@ func (f fetcher) minAge() string {
 
 // wanted names what Deno failed to get.
 func wanted(text string) string {
-	if m := failedPackage.FindStringSubmatch(text); m != nil {
+	if m := failedPackage().FindStringSubmatch(text); m != nil {
 		return "npm:" + m[1]
 	}
-	if m := failedJSR.FindStringSubmatch(text); m != nil {
+	if m := failedJSR().FindStringSubmatch(text); m != nil {
 		return "jsr:" + m[1]
 	}
-	if m := failedImport.FindStringSubmatch(text); m != nil {
+	if m := failedImport().FindStringSubmatch(text); m != nil {
 		return m[1] + m[2]
 	}
 	return ""

@@ -33,7 +33,8 @@ func FuzzPlan(f *testing.F) {
 			t.Errorf("everything is denied, and the plan is not")
 		}
 		_ = p.check(cache.Policy{Allow: []string{"left", "host:npm.test"}})
-		for _, path := range p.manifests() {
+		for _, m := range p.manifests() {
+			path := m.path
 			if !filepath.IsLocal(path) || !strings.HasPrefix(path, "remote/") {
 				t.Errorf("a manifest is looked for at %q", path)
 			}
@@ -109,6 +110,23 @@ func FuzzNeverResolved(f *testing.F) {
 	})
 }
 
+// FuzzPlain looks for a program that would have to be parsed and is not.
+func FuzzPlain(f *testing.F) {
+	for _, seed := range []string{"<a/>", "<a / >", "<></>", "return", "exports.a", "const x = <T>y", "a < b / c > d", "/</>/", "`${<a></a>}`", "<a /*/>*/ // \n>", "<!-- x -->"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, code string) {
+		if len(code) > 500 || strings.Contains(code, "infer") || strings.Count(code, "<") > 8 {
+			return // these are for a scanner: see TestHostileProgramsCostAScanner
+		}
+		for extension := range loaders {
+			if wrong := checkPlain(code, extension); wrong != "" {
+				t.Error(wrong)
+			}
+		}
+	})
+}
+
 // FuzzInspect looks for a program that is not run as it was written.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range []string{"import.meta.main", "#!x\nimport.meta.main", "/* é */ require('a'); import 'b'", "<a/>", "const x: T = 1", "\ufeff//x\r\nimport.meta.main", "/*", "//", "module.exports = 1", "\xff"} {
@@ -124,7 +142,9 @@ func FuzzInspect(f *testing.F) {
 		}
 		for name, scan := range map[string]scanFunc{
 			"esbuild": scanHere,
-			"none":    func(string, string) (scanned, error) { return scanned{Requires: requires, Format: "esm"}, nil },
+			"none": func(_ string, extensions ...string) (scanned, error) {
+				return scanned{Requires: requires, Format: "esm", Extension: extensions[0]}, nil
+			},
 		} {
 			m, err := inspect(p, scan)
 			if err != nil {

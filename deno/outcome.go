@@ -15,14 +15,29 @@ type Outcome struct {
 	// there was none.
 	Result   *Frame
 	Uncaught *supervisor.GuestError
+	shown    displays
 	// Err is why the frames could not be read to their end.
 	Err error
 }
 
-// ReadOutcome reads a child's frames to their end. Each frame but result and
-// uncaught goes to other (nil drops them) as it comes; an error of other's ends
-// the reading like a protocol error.
+// ReadOutcome reads a child's frames to their end. Each frame but result,
+// uncaught and display goes to other (nil drops them) as it comes; an error of
+// other's ends the reading like a protocol error.
 func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
+	o := readOutcome(frames, other, false)
+	if o.Err != nil {
+		frames.Drain()
+	}
+	return o
+}
+
+// ReadCell reads the frames of one cell, up to its result. At an error, and
+// where there is no result, the child can take no other cell.
+func ReadCell(frames *FrameReader, other func(Frame) error) Outcome {
+	return readOutcome(frames, other, true)
+}
+
+func readOutcome(frames *FrameReader, other func(Frame) error, toResult bool) Outcome {
 	var o Outcome
 	for {
 		frame, err := frames.Next()
@@ -33,8 +48,13 @@ func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
 			switch frame.Type {
 			case ResultFrame:
 				o.Result = &frame
+				if toResult {
+					return o
+				}
 			case UncaughtFrame:
 				o.Uncaught = frame.Error
+			case DisplayFrame:
+				err = o.shown.add(frame)
 			default:
 				if other != nil {
 					err = other(frame)
@@ -43,7 +63,6 @@ func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
 		}
 		if err != nil {
 			o.Err = err
-			frames.Drain()
 			return o
 		}
 	}
@@ -52,8 +71,9 @@ func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
 // heapExhausted is what V8 writes before it aborts for want of heap.
 var heapExhausted = []byte("Fatal JavaScript out of memory")
 
-// Into gives the run's result: the verdict is exit's, the value and the error
-// are the frames'. Times, packages and notes are left to the engine.
+// Into gives the run's result: the verdict is exit's, the value, the error and
+// what is shown are the frames'. Times, packages and other notes are left to the
+// engine.
 func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 	r := supervisor.Result{
 		Status:     exit.Status,
@@ -62,6 +82,8 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 		Stderr:     exit.Stderr,
 		CPU:        exit.CPU,
 		PeakMemory: exit.PeakMemory,
+		Displays:   o.shown.list,
+		Notes:      o.shown.summary(o.Result != nil),
 	}
 	if exit.Status == supervisor.Crashed && (bytes.Contains(exit.Stderr.Head, heapExhausted) || bytes.Contains(exit.Stderr.Tail, heapExhausted)) {
 		r.Status = supervisor.OutOfMemory

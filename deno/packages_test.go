@@ -38,6 +38,27 @@ func useNPM(t *testing.T, r *registry) {
 	t.Setenv("no_proxy", "127.0.0.1")
 }
 
+// The environment that may not be read is empty for packages, however they come
+// by Node's process.
+func TestPackagesSeeNoEnvironment(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	looks := "process.env.HOME === undefined && !(\"HOME\" in process.env)"
+	for name, text := range map[string]string{
+		"global":    `module.exports = ` + looks,
+		"bare":      `const process = require("process"); module.exports = ` + looks,
+		"specifier": "const process = require(`node:process`); module.exports = " + looks,
+		"indirect":  `const name = "node:process", process = require(name); module.exports = ` + looks,
+	} {
+		r.npm(t, name, "1.0.0", map[string]string{"package.json": `{"name":"` + name + `","version":"1.0.0"}`, "index.js": text})
+		e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+		got := run(t, e, supervisor.Program{Code: `import seen from "` + name + `"; export default seen`})
+		if string(got.Value) != "true" {
+			t.Errorf("%s: %s %+v", name, got.Value, got.Error)
+		}
+	}
+}
+
 func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	r := newRegistry(t)
 	useNPM(t, r)

@@ -234,6 +234,9 @@ func CheckPaths(paths ...string) error {
 // Where a flag denies or ignores everything of the kind, which outweighs what is
 // allowed, nothing but the engine's own values is then allowed.
 func (p Permissions) With(name string, values ...string) Permissions {
+	if len(values) == 0 {
+		return p
+	}
 	p = p.clone()
 	kind := strings.TrimPrefix(name, "allow-")
 	if isAllow(name) && (p.grants["deny-"+kind].bare || p.grants["ignore-"+kind].bare) {
@@ -252,6 +255,20 @@ func (p Permissions) With(name string, values ...string) Permissions {
 	}
 	p.grants[name] = g
 	return p
+}
+
+// imports gives p's permissions to import, and no others.
+func (p Permissions) imports() Permissions {
+	only := Permissions{grants: map[string]grant{}}
+	if p.all {
+		only.grants["allow-import"] = grant{bare: true}
+	}
+	for _, name := range []string{"allow-import", "deny-import"} {
+		if g, said := p.grants[name]; said {
+			only.grants[name] = g
+		}
+	}
+	return only
 }
 
 // expandAll replaces --allow-all by the flags that it stands for.

@@ -38,6 +38,8 @@ type plan struct {
 	// Digests maps each package's directory and each module's file, below
 	// Deno's directory, to the digest of what it held when it was fetched.
 	Digests map[string]string `json:"digests"`
+	// NoProcess says that none of the modules names Node's process module.
+	NoProcess bool `json:"no_process,omitempty"`
 }
 
 const planKind = "plan"
@@ -217,14 +219,41 @@ func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit 
 	if err := pl.list(ctx, f, dir, flags, roots, &p); err != nil {
 		return plan{}, err
 	}
+	p.NoProcess = true
 	for path := range p.Digests {
 		full := filepath.Join(f.cache.DenoDir(), filepath.FromSlash(path))
 		if p.Digests[path], err = digest(full); err != nil {
 			return plan{}, fmt.Errorf("digest what was fetched: %w", err)
 		}
 		pl.verified.Store(full, p.Digests[path])
+		if p.NoProcess {
+			found, err := namesProcess(full)
+			if err != nil {
+				return plan{}, fmt.Errorf("look through what was fetched: %w", err)
+			}
+			p.NoProcess = !found
+		}
 	}
 	return p, nil
+}
+
+var processModule = pattern("[\"'`]node:process[\"'`]|(from|import|require|Module)[\\s(]*[\"'`]process[\"'`]")
+
+// namesProcess says that a module, or one in a directory, names Node's process
+// module as modules are named.
+func namesProcess(root string) (found bool, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, ".map") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err == nil && processModule().Match(text) {
+			found = true
+			err = fs.SkipAll
+		}
+		return err
+	})
+	return found, err
 }
 
 // downloadStage tells what a download is: for people, and the key of the

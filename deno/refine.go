@@ -2,7 +2,7 @@ package deno
 
 import (
 	"bytes"
-	"regexp"
+	"path"
 	"strings"
 
 	"rillbox/supervisor"
@@ -10,7 +10,10 @@ import (
 
 // neverResolved is what Deno prints when the event loop is empty and a
 // top-level await is not done. It ends at the place.
-var neverResolved = regexp.MustCompile(`error: Top-level await promise never resolved\n(?s:.{0,999}?)    at \S+ \(?file:\S+?:(\d+:\d+)\)?\n?$`)
+var (
+	neverResolved = []byte("error: Top-level await promise never resolved\n")
+	itsPlace      = pattern(`    at \S+ \(?file:\S+?:(\d+:\d+)\)?\n?$`)
+)
 
 // neverResolvedRoom is more than Deno's message takes, in bytes.
 const neverResolvedRoom = 8 << 10
@@ -27,27 +30,31 @@ func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc)
 	if r.Error == nil || r.Error.Name != "SyntaxError" {
 		return
 	}
+	if m.unparsed {
+		if found, err := scan(m.code, path.Ext(m.file)); err == nil && found.Problem != "" {
+			m.problem = m.name + found.Problem
+		}
+	}
 	if m.problem != "" && !strings.Contains(r.Error.Message, m.name+":") {
 		r.Error.Message += " at " + m.problem
 		r.Error.Traceback = "SyntaxError: " + r.Error.Message
 	}
-	if p.Language == supervisor.JavaScript && !m.tooHard && isTypeScript(p.Code, scan) {
-		r.Error.Message += "\nThe program is TypeScript: run it with language typescript"
-		r.Error.Traceback += "\nThe program is TypeScript: run it with language typescript"
+	if p.Language == supervisor.JavaScript && !m.tooHard {
+		explainTypeScript(r.Error, p.Code, scan)
+	}
+}
+
+// explainTypeScript adds to a syntax error that the program is TypeScript, if it is.
+func explainTypeScript(e *supervisor.GuestError, code string, scan scanFunc) {
+	if isTypeScript(code, scan) {
+		e.Message += "\nThe program is TypeScript: run it with language typescript"
+		e.Traceback += "\nThe program is TypeScript: run it with language typescript"
 	}
 }
 
 func isTypeScript(code string, scan scanFunc) bool {
-	for _, extension := range []string{".ts", ".tsx"} {
-		found, err := scan(code, extension)
-		if err != nil || found.TooHard {
-			return false
-		}
-		if found.Problem == "" {
-			return true
-		}
-	}
-	return false
+	found, err := scan(code, ".ts", ".tsx")
+	return err == nil && !found.TooHard && found.Problem == ""
 }
 
 // cutNeverResolved takes Deno's message from the end of stderr, and gives the
@@ -60,12 +67,17 @@ func cutNeverResolved(stderr *supervisor.Captured) (place string, ok bool) {
 	if len(stderr.Tail) == 0 {
 		text = &stderr.Head
 	}
-	from := max(0, len(*text)-neverResolvedRoom) // the rest is the guest's, and may be made to take long
-	match := neverResolved.FindSubmatchIndex((*text)[from:])
+	// The rest is the guest's, and may be made to take long.
+	from := max(0, len(*text)-neverResolvedRoom)
+	at := bytes.LastIndex((*text)[from:], neverResolved)
+	if at < 0 {
+		return "", false
+	}
+	at += from
+	match := itsPlace().FindSubmatch((*text)[at:])
 	if match == nil {
 		return "", false
 	}
-	place = string((*text)[from+match[2] : from+match[3]])
-	*text = (*text)[:from+match[0]]
-	return place, true
+	*text = (*text)[:at]
+	return string(match[1]), true
 }

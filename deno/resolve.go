@@ -1,9 +1,7 @@
 package deno
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -16,18 +14,17 @@ const maxImports = 1000
 type resolution struct {
 	imports map[string]string // the import map
 	roots   []specifier       // what must be in Deno's cache, each once, sorted
+	modules []string          // what is imported by a literal, as Deno takes it
 	notes   []string
 }
 
-// resolve maps bare specifiers: to Node's built-in modules, else to packages.
+// resolve maps bare specifiers to packages, save those of Node's built-in
+// modules, which Deno knows.
 // A package request gives the version of the bare imports of its name.
 func resolve(imports, packages []string) (resolution, error) {
 	r := resolution{imports: map[string]string{}}
 	if n := len(imports) + len(packages); n > maxImports {
 		return r, fmt.Errorf("the program imports %d modules: the most is %d", n, maxImports)
-	}
-	for name := range builtins {
-		r.imports[name] = "node:" + name
 	}
 	asked := map[string]specifier{}
 	for _, text := range packages {
@@ -36,6 +33,7 @@ func resolve(imports, packages []string) (resolution, error) {
 			return r, err
 		}
 		r.addRoot(s)
+		r.modules = append(r.modules, s.String())
 		if !s.isURL() && !builtins[s.name] {
 			asked[s.name] = s
 			r.mapPackage(s)
@@ -44,10 +42,13 @@ func resolve(imports, packages []string) (resolution, error) {
 	for _, text := range imports {
 		scheme, _, has := strings.Cut(text, ":")
 		switch {
-		case builtins[text], text == "", strings.ContainsAny(text[:1], "./#"):
+		case builtins[strings.TrimPrefix(text, "node:")]:
+			r.modules = append(r.modules, "node:"+strings.TrimPrefix(text, "node:"))
+			continue
+		case text == "", strings.ContainsAny(text[:1], "./#"):
 			continue // Deno decides, by its permissions
 		case has && !slices.Contains([]string{"npm", "jsr", "http", "https"}, scheme):
-			continue // node:, data:, blob:, file:, as above
+			continue // data:, blob:, file:, as above
 		}
 		s, err := parseSpecifier(text)
 		if err != nil {
@@ -57,7 +58,10 @@ func resolve(imports, packages []string) (resolution, error) {
 			s = r.resolveBare(text, s, asked)
 		}
 		r.addRoot(s)
+		r.modules = append(r.modules, s.String())
 	}
+	slices.Sort(r.modules)
+	r.modules = slices.Compact(r.modules)
 	slices.SortFunc(r.roots, func(a, b specifier) int { return strings.Compare(a.String(), b.String()) })
 	return r, nil
 }
@@ -94,9 +98,4 @@ func (r *resolution) addRoot(s specifier) {
 	if !slices.Contains(r.roots, s) {
 		r.roots = append(r.roots, s)
 	}
-}
-
-// importMap is the JSON text for --import-map.
-func (r *resolution) importMap() ([]byte, error) {
-	return json.Marshal(map[string]any{"imports": maps.Clone(r.imports)})
 }

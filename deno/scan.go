@@ -3,10 +3,10 @@ package deno
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -24,6 +24,7 @@ type module struct {
 	imports  []string // the literal specifiers that it imports or requires
 	problem  string   // where it can't be parsed: "main.js:3:9"; empty if it can
 	tooHard  bool     // parsing it was given up
+	unparsed bool     // it was too plain to be parsed; problem is then not known
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -39,7 +40,7 @@ var loaders = map[string]api.Loader{
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
+var plainName = pattern(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
 
 // jsxSource stands for the package whose runtime makes JSX elements, until the
 // imports say which one that is.
@@ -54,17 +55,20 @@ func inspect(p supervisor.Program, scan scanFunc) (module, error) {
 	}
 	extension := path.Ext(m.name)
 	if _, known := loaders[extension]; !known {
-		return m, &supervisor.ProgramError{Text: fmt.Sprintf("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", m.name)}
+		return m, unknownExtension(m.name)
 	}
-	found, err := scan(p.Code, extension)
-	if err != nil {
-		return m, err
+	extensions := []string{extension}
+	if p.Name == "" { // it may be JSX, which has an extension of its own
+		extensions = append(extensions, extension+"x")
 	}
-	if found.Problem != "" && p.Name == "" { // JSX, perhaps, which has an extension of its own
-		if with, err := scan(p.Code, extension+"x"); err == nil && with.Problem == "" && !with.TooHard {
-			found, extension = with, extension+"x"
-			m.name += "x"
+	var found scanned
+	if m.unparsed = isPlain(p.Code, extension); !m.unparsed {
+		var err error
+		if found, err = scan(p.Code, extensions...); err != nil {
+			return m, err
 		}
+		m.name = strings.TrimSuffix(m.name, extension) + found.Extension
+		extension = found.Extension
 	}
 	m.imports, m.tooHard = found.Imports, found.TooHard
 	if found.Problem != "" {
@@ -72,7 +76,7 @@ func inspect(p supervisor.Program, scan scanFunc) (module, error) {
 	}
 	m.commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
 	m.file = m.name
-	if !plainName.MatchString(m.file) {
+	if !plainName().MatchString(m.file) {
 		m.file = "main" + extension
 	}
 	if m.commonjs && extension == ".js" {
@@ -82,12 +86,16 @@ func inspect(p supervisor.Program, scan scanFunc) (module, error) {
 	return m, nil
 }
 
+func unknownExtension(name string) error {
+	return &supervisor.ProgramError{Text: fmt.Sprintf("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", name)}
+}
+
 // insertPrelude puts in front of the program, on its first line of code, what
 // makes it the main module and what its use of JSX and require needs.
 func (m *module) insertPrelude(found scanned) {
 	text := ""
 	if i := slices.Index(m.imports, jsxSource+"/jsx-runtime"); i >= 0 {
-		source := jsxPackage(m.imports)
+		source := jsxPackage(m.imports, "react")
 		m.imports[i] = source + "/jsx-runtime"
 		text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
 	}
@@ -147,8 +155,8 @@ func lineEnd(code string, at int) int {
 }
 
 // jsxPackage is the package that makes JSX elements: the one of the well-known
-// ones that the program imports, else React.
-func jsxPackage(imports []string) string {
+// ones that the program imports, else otherwise.
+func jsxPackage(imports []string, otherwise string) string {
 	for _, text := range imports {
 		s, err := parseSpecifier(text)
 		if err != nil || s.scheme != "npm" {
@@ -165,7 +173,47 @@ func jsxPackage(imports []string) string {
 			return strings.TrimSuffix(text, s.path) + "/jsx"
 		}
 	}
-	return "react"
+	return otherwise
+}
+
+// telling are the words without which a program imports nothing, exports nothing
+// and is no CommonJS module (return stands at the top level of those alone).
+// Keywords can't be written with escapes, names can.
+var telling = []string{"import", "export", "require", "module", "return", `\u`}
+
+// isPlain says that a parse of the program would tell nothing: a look that errs
+// on the side of parsing, since the words may stand in strings and comments.
+func isPlain(code, extension string) bool {
+	if strings.HasSuffix(extension, "x") {
+		return false
+	}
+	for _, word := range telling {
+		if strings.Contains(code, word) {
+			return false
+		}
+	}
+	return !strings.Contains(code, "<") || !closesJSX(code)
+}
+
+// closesJSX says that there may be JSX, all of which ends in "</…>" or "/>".
+// Between those signs there may be space and comments; a comment begins and ends
+// with a slash, save that "//" ends with its line.
+func closesJSX(code string) bool {
+	blank := func(r rune) bool { return r <= ' ' || r >= utf8.RuneSelf }
+	for at := range len(code) {
+		switch code[at] {
+		case '/':
+			if strings.HasSuffix(strings.TrimRightFunc(code[:at], blank), "<") {
+				return true
+			}
+		case '>':
+			before := strings.TrimRightFunc(code[:at], blank)
+			if strings.HasSuffix(before, "/") || strings.Trim(code[len(before):at], " \t") != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // scanned is what a parse tells of a program.
@@ -174,14 +222,33 @@ type scanned struct {
 	Requires bool     `json:"requires"`
 	Format   string   `json:"format"`  // "esm", "cjs" or ""
 	Problem  string   `json:"problem"` // where it can't be parsed: ":3:9"
+	// Extension is that of the file name under which it was parsed.
+	Extension string `json:"extension"`
 	// TooHard says that parsing it was given up; nothing else is then known.
 	TooHard bool `json:"-"`
 }
 
-// scanFunc parses a program whose file name has the extension.
-type scanFunc func(code, extension string) (scanned, error)
+// scanFunc parses a program whose file name has one of the extensions: the first
+// under which it can be parsed, else the first.
+type scanFunc func(code string, extensions ...string) (scanned, error)
 
-var ownPragma = regexp.MustCompile(`@jsx(Runtime|Frag)?\s`)
+// scanAny is a scanFunc that parses right here.
+func scanAny(code string, extensions ...string) scanned {
+	var first scanned
+	for i, extension := range extensions {
+		found := scan(code, loaders[extension])
+		found.Extension = extension
+		if found.Problem == "" {
+			return found
+		}
+		if i == 0 {
+			first = found
+		}
+	}
+	return first
+}
+
+var ownPragma = pattern(`@jsx(Runtime|Frag)?\s`)
 
 // scan parses a program with esbuild. Nothing is read from disk.
 func scan(code string, loader api.Loader) scanned {
@@ -207,7 +274,7 @@ func scan(code string, loader api.Loader) scanned {
 			})
 		}}},
 	}
-	if ownPragma.MatchString(code) {
+	if ownPragma().MatchString(code) {
 		options.JSX = api.JSXPreserve // the program says itself what makes its elements
 	}
 	result := api.Build(options)

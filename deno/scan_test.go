@@ -1,6 +1,7 @@
 package deno
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,43 @@ import (
 )
 
 // scanHere scans in this process.
-func scanHere(code, extension string) (scanned, error) { return scan(code, loaders[extension]), nil }
+func scanHere(code string, extensions ...string) (scanned, error) {
+	return scanAny(code, extensions...), nil
+}
+
+// checkPlain says what a parse would tell of a program that is not parsed.
+func checkPlain(code, extension string) string {
+	if !isPlain(code, extension) {
+		return ""
+	}
+	found := scanAny(code, extension, extension+"x")
+	if len(found.Imports) > 0 || found.Requires || found.Format == "cjs" || found.Extension != extension {
+		return fmt.Sprintf("%q as %s is not parsed, which would tell %+v", code, extension, found)
+	}
+	return ""
+}
+
+func TestPlainPrograms(t *testing.T) {
+	for code, want := range map[string]bool{
+		`console.log("hi")`: true,
+		"for (let i = 0; i < 10; i++) console.log(i / 2 > 1, i >> 1)":          true,
+		"const f = (x: Array<number>) => x as any;\n/* a */ f(<any>1); // <b>": true,
+		"await fetch(`https://example.com/${1 / 2}`)":                          true,
+		"if (a)\n  b();\nfunction* g() { yield 1 }\nexport_ = 1":               false,
+		`import("a")`: false, `r\u0065quire("a")`: false, `return 1`: false, `module["ex" + "ports"] = 1`: false,
+		`<b/>`: false, `<></>`: false, "<b / >": false, "<b>< / b>": false, "<b /// c\n>": false,
+		"<b / /* c */ >": false, "<b>< /* c */ / b>": false, "<b></\u00a0b>": false, "<b>\u2003<\u2003/b>": false, "<b/\u2028//c\u2028>": false,
+	} {
+		for extension := range loaders {
+			if have := isPlain(code, extension); have != (want && !strings.HasSuffix(extension, "x")) {
+				t.Errorf("%q as %s: %v", code, extension, have)
+			}
+			if wrong := checkPlain(code, extension); wrong != "" {
+				t.Error(wrong)
+			}
+		}
+	}
+}
 
 func TestInspect(t *testing.T) {
 	js, ts := supervisor.JavaScript, supervisor.TypeScript
@@ -95,7 +132,7 @@ func TestResolve(t *testing.T) {
 		{"lodash", "", "npm:lodash", map[string]string{"lodash": "npm:lodash", "lodash/": "npm:/lodash/"}, 1},
 		{"lodash lodash/fp", "lodash@4.17.20", "npm:lodash@4.17.20", map[string]string{"lodash": "npm:lodash@4.17.20", "lodash/fp": "npm:lodash@4.17.20/fp"}, 2},
 		{"@scope/a/b", "", "npm:@scope/a", map[string]string{"@scope/a/b": "npm:@scope/a/b", "@scope/a": "npm:@scope/a"}, 1},
-		{"fs node:path fs/promises", "", "", map[string]string{"fs": "node:fs", "fs/promises": "node:fs/promises"}, 0},
+		{"fs node:path fs/promises", "", "", map[string]string{"fs": "", "fs/promises": ""}, 0},
 		{"npm:a@^1/x jsr:@b/c@2/d https://e.f/g.ts", "", "https://e.f/g.ts jsr:@b/c@2/d npm:a@^1", nil, 0},
 		{"./x.ts /etc/x file:///x #y data:text/javascript,1 blob:z", "", "", nil, 0},
 		{"@std/assert", "jsr:@std/assert@1", "jsr:@std/assert@1", map[string]string{"@std/assert": "jsr:@std/assert@1", "@std/assert/": "jsr:/@std/assert@1/"}, 1},

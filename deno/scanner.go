@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 
 	"rillbox/supervisor"
@@ -24,7 +26,8 @@ import (
 //
 // A scanner is our own binary again, started as every child is, with no
 // permission to anything. The request comes on its fd 0, the answer goes to its
-// fd 3, as JSON. It runs none of the program. Starting one takes some 10 ms.
+// fd 3, as JSON. It runs none of the program. Starting one takes some 10 ms, so
+// that a server keeps one started.
 
 // scanArg, alone, makes our binary a scanner.
 const scanArg = "rillbox-scan"
@@ -36,8 +39,20 @@ const (
 )
 
 type scanRequest struct {
-	Code      string `json:"code"`
-	Extension string `json:"extension"` // with its dot
+	Code       string   `json:"code"`
+	Extensions []string `json:"extensions"` // with their dots
+	// Lower asks for the code as JavaScript, in which JSX makes elements of JSX's
+	// package; it has one extension.
+	Lower bool   `json:"lower,omitempty"`
+	JSX   string `json:"jsx,omitempty"`
+}
+
+// answer is what a scanner sends back.
+func (r scanRequest) answer() any {
+	if r.Lower {
+		return lower(r.Code, r.Extensions[0], r.JSX)
+	}
+	return scanAny(r.Code, r.Extensions...)
 }
 
 func init() {
@@ -46,7 +61,7 @@ func init() {
 		var r scanRequest
 		err := json.NewDecoder(os.Stdin).Decode(&r)
 		if err == nil {
-			err = json.NewEncoder(os.NewFile(3, "answer")).Encode(scan(r.Code, loaders[r.Extension]))
+			err = json.NewEncoder(os.NewFile(3, "answer")).Encode(r.answer())
 		}
 		if err != nil {
 			os.Exit(1)
@@ -55,37 +70,148 @@ func init() {
 	}
 }
 
-// scanApart parses a program in a scanner. The error means that no scanner
-// could be started or that ctx ended.
-func scanApart(ctx context.Context, code, extension string) (scanned, error) {
-	child, err := startScanner()
-	if err != nil {
-		return scanned{}, fmt.Errorf("start a process to parse the program: %w", err)
+// scanners parse programs, and remember what they found.
+type scanners struct {
+	pool *supervisor.Pool[scanner]
+
+	mu   sync.Mutex
+	kept map[string]scanned
+	keys []string // of kept, in the order in which they came
+}
+
+// Programs that come again are not parsed again: so many are remembered, of so
+// many bytes at most.
+const (
+	scansKept    = 128
+	scanKeptSize = 32 << 10
+)
+
+func newScanners(warm int) *scanners {
+	s := &scanners{kept: map[string]scanned{}}
+	s.pool = supervisor.NewPool(warm, func(context.Context) (scanner, error) { return startScanner() })
+	return s
+}
+
+// of gives the scanFunc of a run that ends with ctx. ended must be called when
+// the run has ended; it waits for the end of its scanners.
+func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
+	var uses []func()
+	return func(code string, extensions ...string) (scanned, error) {
+			key := strings.Join(extensions, " ") + "\n" + code
+			s.mu.Lock()
+			found, ok := s.kept[key]
+			s.mu.Unlock()
+			if ok {
+				return found, nil
+			}
+			one, used, err := s.take()
+			if err != nil {
+				return scanned{}, err
+			}
+			uses = append(uses, used)
+			found, err = one.scan(ctx, code, extensions)
+			if err == nil && !found.TooHard {
+				s.keep(key, found)
+			}
+			return found, err
+		}, func() {
+			for _, over := range uses {
+				over()
+			}
+		}
+}
+
+// take gives a scanner, one that was started ahead if there is one. used waits
+// for its end.
+func (s *scanners) take() (one scanner, used func(), err error) {
+	one, ok, ended := s.pool.Take()
+	if !ok {
+		if one, err = startScanner(); err != nil {
+			ended()
+			return one, nil, fmt.Errorf("start a process to parse the program: %w", err)
+		}
 	}
-	child.SetDeadline(scanTime, "parsing the program")
-	child.Attach(ctx, func(supervisor.Event) {})
+	return one, func() { one.child.Wait(); ended() }, nil
+}
+
+// lower has a program made into plain JavaScript.
+func (s *scanners) lower(ctx context.Context, code, extension, jsx string) (lowered, error) {
+	one, used, err := s.take()
+	if err != nil {
+		return lowered{}, err
+	}
+	defer used()
+	var l lowered
+	hard, err := one.ask(ctx, scanRequest{Code: code, Extensions: []string{extension}, Lower: true, JSX: jsx}, &l)
+	if hard {
+		l.Problem = tooHardToLower
+	}
+	return l, err
+}
+
+func (s *scanners) keep(key string, found scanned) {
+	if len(key) > scanKeptSize {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.kept[key]; known {
+		return
+	}
+	if len(s.keys) == scansKept {
+		delete(s.kept, s.keys[0])
+		s.keys = s.keys[1:]
+	}
+	s.keys = append(s.keys, key)
+	s.kept[key] = found
+}
+
+// scanner is a process that parses one program.
+type scanner struct{ child *supervisor.Child }
+
+// Ended is closed when the process has ended.
+func (s scanner) Ended() <-chan struct{} { return s.child.Ended() }
+
+// Discard ends a scanner that nobody needs.
+func (s scanner) Discard() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.child.Attach(ctx, func(supervisor.Event) {})
+	s.child.Wait()
+}
+
+// scan parses a program. The error means that ctx ended.
+func (s scanner) scan(ctx context.Context, code string, extensions []string) (scanned, error) {
 	var found scanned
-	err = errors.Join(json.NewEncoder(child.Stdin()).Encode(scanRequest{code, extension}),
-		json.NewDecoder(child.Frames()).Decode(&found))
-	child.Kill(supervisor.Cancelled, "its answer has come")
-	child.Wait()
-	if ctx.Err() != nil {
-		return scanned{}, context.Cause(ctx)
-	}
-	if err != nil {
-		return scanned{TooHard: true}, nil
+	if hard, err := s.ask(ctx, scanRequest{Code: code, Extensions: extensions}, &found); err != nil {
+		return scanned{}, err
+	} else if hard {
+		return scanned{TooHard: true, Extension: extensions[0]}, nil
 	}
 	return found, nil
 }
 
-func startScanner() (*supervisor.Child, error) {
+// ask puts the one question to the scanner and kills it, which the caller waits
+// for; hard says that it has no answer. The error means that ctx ended.
+func (s scanner) ask(ctx context.Context, request scanRequest, answer any) (hard bool, err error) {
+	s.child.SetDeadline(scanTime, "parsing the program")
+	s.child.Attach(ctx, func(supervisor.Event) {})
+	err = errors.Join(json.NewEncoder(s.child.Stdin()).Encode(request), json.NewDecoder(s.child.Frames()).Decode(answer))
+	s.child.Kill(supervisor.Cancelled, "its answer has come")
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return err != nil, nil
+}
+
+func startScanner() (scanner, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return scanner{}, err
 	}
 	dir, err := supervisor.NewRunDir()
 	if err != nil {
-		return nil, err
+		return scanner{}, err
 	}
 	limits := supervisor.DefaultLimits()
 	limits.Memory = scanMemory
@@ -97,7 +223,7 @@ func startScanner() (*supervisor.Child, error) {
 		Wall: &launcher.Wall{ReadOnly: []string{self}},
 	}, limits)
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return scanner{}, errors.Join(err, os.RemoveAll(dir))
 	}
-	return child, nil
+	return scanner{child}, nil
 }

@@ -6,10 +6,18 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
+
+// scanApart parses a program in a scanner of its own.
+func scanApart(ctx context.Context, code string, extensions ...string) (scanned, error) {
+	scan, ended := newScanners(0).of(ctx)
+	defer ended()
+	return scan(code, extensions...)
+}
 
 func TestScannersSeeWhatAScanSees(t *testing.T) {
 	for code, extension := range map[string]string{
@@ -20,9 +28,41 @@ func TestScannersSeeWhatAScanSees(t *testing.T) {
 		"\u2028 \xff \x00":                                  ".js",
 	} {
 		got, err := scanApart(t.Context(), code, extension)
-		if want := scan(strings.ToValidUTF8(code, "\ufffd"), loaders[extension]); err != nil || !reflect.DeepEqual(got, want) {
+		if want := scanAny(strings.ToValidUTF8(code, "\ufffd"), extension); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: have %+v %v, want %+v", code, got, err, want)
 		}
+	}
+}
+
+// What a scanner found is remembered, a scanner is not.
+func TestScannersAreUsedOnce(t *testing.T) {
+	s := newScanners(1)
+	defer s.pool.Close()
+	s.pool.Warm()
+	ahead := s.pool.Idle()
+	scan, ended := s.of(t.Context())
+	for _, test := range []struct{ code, extension string }{
+		{`import "a"`, ".js"},
+		{`const e = <b/>`, ".jsx"},
+		{`const x: number = 1`, ".js"},
+		{`import "a"`, ".js"},
+	} {
+		got, err := scan(test.code, ".js", ".jsx")
+		if want := scanAny(test.code, ".js", ".jsx"); err != nil || !reflect.DeepEqual(got, want) || got.Extension != test.extension {
+			t.Errorf("%q: have %+v %v, want %+v as %s", test.code, got, err, want, test.extension)
+		}
+	}
+	ended()
+	if len(ahead) != 1 || len(s.keys) != 3 {
+		t.Fatalf("%d were started ahead, %d programs are remembered", len(ahead), len(s.keys))
+	}
+	<-ahead[0].Ended()
+	for i := range 2 * scansKept {
+		s.keep(strconv.Itoa(i), scanned{})
+	}
+	s.keep(strings.Repeat("x", scanKeptSize+1), scanned{})
+	if len(s.keys) != scansKept || len(s.kept) != scansKept {
+		t.Errorf("%d and %d programs are remembered, at most %d may be", len(s.keys), len(s.kept), scansKept)
 	}
 }
 

@@ -3,7 +3,6 @@ package deno
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -17,8 +16,8 @@ type specifier struct {
 }
 
 var (
-	packageName    = regexp.MustCompile(`^(@[a-zA-Z0-9~._-]+/)?[a-zA-Z0-9~_][a-zA-Z0-9~._-]*$`)
-	packageVersion = regexp.MustCompile(`^[a-zA-Z0-9.*^~<>=|+ _-]*$`)
+	packageName    = pattern(`^(@[a-zA-Z0-9~._-]+/)?[a-zA-Z0-9~_][a-zA-Z0-9~._-]*$`)
+	packageVersion = pattern(`^[a-zA-Z0-9.*^~<>=|+ _-]*$`)
 )
 
 // String is the specifier as Deno takes it.
@@ -75,9 +74,9 @@ func parsePackage(scheme, rest, text string) (specifier, error) {
 		s.path = "/" + path
 	}
 	switch {
-	case !packageName.MatchString(s.name):
+	case !packageName().MatchString(s.name):
 		return s, fmt.Errorf("%q is not a package name: want lodash, lodash@4.17.21, @scope/name, npm:… or jsr:…", text)
-	case !packageVersion.MatchString(s.version):
+	case !packageVersion().MatchString(s.version):
 		return s, fmt.Errorf("%q is not a version that can be asked for, in %q: want 4.17.21, ^4 or a tag", s.version, text)
 	case scheme == "jsr" && scope == "":
 		return s, fmt.Errorf("%q has no scope: packages of JSR are jsr:@scope/name", text)

@@ -18,6 +18,9 @@ export interface Source {
   prelude: { line: number; column: number; text: string };
 }
 
+/** The module that this one is part of. */
+const OURS = import.meta.url;
+
 const inspect = Deno.inspect;
 const MAX_DEPTH = 5;
 const MAX_ERRORS = 10;
@@ -129,9 +132,7 @@ function guestFrames(lines: string[], source: Source): string[] {
   let last = 0; // frames up to the last one with a place of the guest's
   for (const line of lines) {
     if (!/^ {4}at /.test(line)) continue;
-    if (
-      /\b(ext|node|native):|\bfile:\/\/\S*\/\.rillbox\/[^/]+\.ts\b/.test(line)
-    ) continue;
+    if (/\b(ext|node|native):/.test(line) || line.includes(OURS)) continue;
     kept.push(shorten(line, source));
     if (/:\d+:\d+\)?$/.test(line)) last = kept.length;
   }

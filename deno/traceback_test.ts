@@ -34,7 +34,7 @@ Deno.test("keeps the guest's frames, by short names, and its packages'", () => {
       "Module._compile (node:module:1:2)",
       "Object.x (ext:core/01_core.js:1:2)",
       "new Promise (<anonymous>)",
-      "async file:///tmp/run/.rillbox/bootstrap.ts:1:2",
+      `async ${import.meta.resolve("./traceback.ts")}:1:2`,
     ),
     "E: m",
     "    at f (main.ts:3:9)",

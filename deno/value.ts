@@ -23,10 +23,11 @@ export function encodeValue(value: unknown, limit: number): string | undefined {
   } catch {
     // A getter or a proxy of the program's threw; the console shows it as such.
   }
-  return stringify(abbreviate(show(value), limit / 8));
+  return stringify(abbreviate(printed(value), limit / 8));
 }
 
-function show(value: unknown): string {
+/** The value's text, as the console would show it. */
+export function printed(value: unknown): string {
   if (typeof value === "string") return value;
   try {
     return inspect(value, {
@@ -37,6 +38,12 @@ function show(value: unknown): string {
   } catch (error) {
     return `[a value that cannot be shown: ${error}]`;
   }
+}
+
+/** The value's text, as what is typed at a console is answered: strings in quotes. */
+export function echoed(value: unknown): string {
+  if (typeof value !== "string") return printed(value);
+  return inspect(value, { colors: false, strAbbreviateSize: 10_000 });
 }
 
 /** Cuts a text to `limit` characters and says how many were left out. */

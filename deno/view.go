@@ -29,7 +29,10 @@ func (e *Engine) view(ctx context.Context, p plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("describe an install plan: %w", err)
 	}
-	paths := p.manifests()
+	var paths []string
+	for _, m := range p.manifests() {
+		paths = append(paths, m.path)
+	}
 	for path := range p.Digests {
 		paths = append(paths, path)
 	}
@@ -71,23 +74,31 @@ func copyInto(to, from, path string) error {
 	return os.WriteFile(target, text, 0o600)
 }
 
-// manifests are the files, below Deno's directory, in which JSR tells of the
-// packages of the plan; they are not modules, and Deno reads them all the same.
-func (p plan) manifests() []string {
+// jsrManifest is a file, below Deno's directory, in which JSR tells of a package.
+type jsrManifest struct {
+	path string
+	// lists is the version of the plan's where the file lists all that there
+	// are, empty where it tells of one.
+	lists string
+}
+
+// manifests are those of the packages of the plan; they are not modules, and Deno
+// reads them all the same.
+func (p plan) manifests() []jsrManifest {
 	lock, err := readLock(p.Lock)
 	base, urlErr := url.Parse(jsrURL())
 	if err != nil || urlErr != nil {
 		return nil
 	}
-	var paths []string
+	var manifests []jsrManifest
 	for key := range lock.JSR {
 		name := lockedName(key)
 		version := strings.TrimPrefix(strings.TrimPrefix(key, name), "@")
-		for _, file := range []string{"meta.json", version + "_meta.json"} {
-			paths = append(paths, cachedURL(base.JoinPath(name, file)))
-		}
+		manifests = append(manifests,
+			jsrManifest{cachedURL(base.JoinPath(name, "meta.json")), version},
+			jsrManifest{path: cachedURL(base.JoinPath(name, version+"_meta.json"))})
 	}
-	return paths
+	return manifests
 }
 
 // cachedURL is where Deno keeps a URL's content: remote/{scheme}/{host}, with

@@ -20,16 +20,19 @@ package deno
 //	{"type":"result","value":V}         the program ran; V is left out when it has
 //	                                    no value
 //	{"type":"result","error":E}         the program ended by an error
+//	{"type":"display","data":D,"note":S}   something to look at; S, if there is
+//	                                    any, says what is missing of it
+//	{"type":"display","left_out":N}     N displays so far were too large
 //
-// E is {"name":…,"message":…,"stack":…}. There is at most one result. An engine
-// may add types of its own. Frames are claims: a guest can write them too, so
-// the exit status, times and sizes come from the supervisor alone. A frame that
-// is too long, no JSON, of an unknown type, or a second result is a protocol
-// error; the supervisor then reads on to EOF and believes nothing more.
+// E is {"name":…,"message":…,"stack":…}. There is at most one result. D maps MIME
+// types to text, or to base64 where the type is binary. An engine may add types
+// of its own. Frames are claims: a guest can write them too, so the exit status,
+// times and sizes come from the supervisor alone. A frame that is too long, no
+// JSON, of an unknown type, or a second result is a protocol error; the
+// supervisor then reads on to EOF and believes nothing more.
 
 import (
 	"bufio"
-	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -57,11 +60,14 @@ const (
 	ReadyFrame    = "ready"
 	UncaughtFrame = "uncaught"
 	ResultFrame   = "result"
+	DisplayFrame  = "display"
 )
 
 // Frame is one message of a child.
 type Frame struct {
 	Type string
+	// Cell is the number of the session's cell that it is of; 0 outside of one.
+	Cell int
 	// Protocol is set in a ready frame.
 	Protocol int
 	// Value is a result's value; nil when there is none.
@@ -89,14 +95,17 @@ func WriteRequest(w io.Writer, request any) error {
 
 // FrameReader reads a child's frames.
 type FrameReader struct {
-	lines *bufio.Reader
-	left  int64
-	types []string
-	done  bool // a result was read
+	lines    *bufio.Reader
+	left     int64 // bytes of frames that may come, displays apart
+	displays int64 // and of displays
+	types    []string
+	cell     int
+	done     bool // a result was read
 }
 
 // NewFrameReader reads frames from r, limit bytes of them in all; more is a
 // protocol error. types are those that the engine has beside the common ones.
+// Displays are an error before AllowDisplays.
 func NewFrameReader(r io.Reader, limit int64, types ...string) *FrameReader {
 	return &FrameReader{lines: bufio.NewReader(r), left: limit, types: types}
 }
@@ -104,10 +113,32 @@ func NewFrameReader(r io.Reader, limit int64, types ...string) *FrameReader {
 // SetLimit gives the frames that follow a new limit.
 func (f *FrameReader) SetLimit(limit int64) { f.left = limit }
 
+// AllowDisplays lets displays come, limit bytes of them in all beside the other
+// frames.
+func (f *FrameReader) AllowDisplays(limit int64) { f.displays = limit }
+
+// BeginCell says that the frames of a session's next cell follow, limit bytes of
+// them in all. Frames of earlier cells are passed over from here on: only a guest
+// that forged a result, and so ended its cell before its end, can have any left.
+func (f *FrameReader) BeginCell(limit int64) (cell int) {
+	f.cell++
+	f.left, f.displays, f.done = limit, 0, false
+	return f.cell
+}
+
 // Next gives the next frame. It returns io.EOF at the end, an error wrapping
 // ErrProtocol when the child broke the protocol, and any other error when
 // reading failed. After a protocol error, call Drain.
 func (f *FrameReader) Next() (Frame, error) {
+	for {
+		frame, err := f.next()
+		if err != nil || frame.Cell >= f.cell {
+			return frame, err
+		}
+	}
+}
+
+func (f *FrameReader) next() (Frame, error) {
 	line, err := f.line()
 	if err != nil {
 		return Frame{}, err
@@ -116,7 +147,21 @@ func (f *FrameReader) Next() (Frame, error) {
 	if err != nil {
 		return Frame{}, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
+	left := &f.left
+	if frame.Type == DisplayFrame && frame.Cell == f.cell {
+		left = &f.displays
+	}
+	if *left -= int64(len(line)) + 1; *left < 0 {
+		return Frame{}, errTooLarge
+	}
+	switch {
+	case frame.Cell < f.cell:
+		return frame, nil
+	case frame.Cell > f.cell:
+		return Frame{}, fmt.Errorf("%w: a frame of cell %d in cell %d", ErrProtocol, frame.Cell, f.cell)
+	}
 	switch frame.Type {
+	case DisplayFrame:
 	case ReadyFrame:
 		if frame.Protocol != Protocol {
 			return Frame{}, fmt.Errorf("%w: the child speaks version %d, want %d", ErrProtocol, frame.Protocol, Protocol)
@@ -138,16 +183,17 @@ func (f *FrameReader) Next() (Frame, error) {
 	return frame, nil
 }
 
-// line reads up to the next newline, within what is left of the limit.
+var errTooLarge = fmt.Errorf("%w: the frames are larger than the limit", ErrProtocol)
+
+// line reads up to the next newline, no more than the largest frame may have.
 func (f *FrameReader) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := f.lines.ReadSlice('\n')
-		f.left -= int64(len(part))
-		if f.left < 0 {
-			return nil, fmt.Errorf("%w: the frames are larger than the limit", ErrProtocol)
-		}
 		line = append(line, part...)
+		if int64(len(line)) > max(f.left, f.displays) {
+			return nil, errTooLarge
+		}
 		switch {
 		case err == nil:
 			return line[:len(line)-1], nil
@@ -166,6 +212,7 @@ func (f *FrameReader) Drain() { _, _ = io.Copy(io.Discard, f.lines) }
 func decodeFrame(line []byte) (Frame, error) {
 	var wire struct {
 		Type     string          `json:"type"`
+		Cell     int             `json:"cell"`
 		Protocol int             `json:"protocol"`
 		Value    json.RawMessage `json:"value"`
 		Error    *struct {
@@ -177,7 +224,7 @@ func decodeFrame(line []byte) (Frame, error) {
 	if err := json.Unmarshal(line, &wire); err != nil {
 		return Frame{}, fmt.Errorf("read frame %.80q: %w", line, err)
 	}
-	frame := Frame{Type: wire.Type, Protocol: wire.Protocol, Value: wire.Value, JSON: bytes.Clone(line)}
+	frame := Frame{Type: wire.Type, Cell: wire.Cell, Protocol: wire.Protocol, Value: wire.Value, JSON: line}
 	if wire.Error != nil {
 		frame.Error = &supervisor.GuestError{Name: wire.Error.Name, Message: wire.Error.Message, Traceback: wire.Error.Stack}
 	}

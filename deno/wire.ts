@@ -19,12 +19,16 @@
  *     {"type":"result","value":V}         the program ran; V is left out when it has
  *                                         no value
  *     {"type":"result","error":E}         the program ended by an error
+ *     {"type":"display","data":D,"note":S}   something to look at; S, if there is
+ *                                         any, says what is missing of it
+ *     {"type":"display","left_out":N}     N displays so far were too large
  *
- * E is {"name":…,"message":…,"stack":…}. There is at most one result. An engine
- * may add types of its own. Frames are claims: a guest can write them too, so
- * the exit status, times and sizes come from the supervisor alone. A frame that
- * is too long, no JSON, of an unknown type, or a second result is a protocol
- * error; the supervisor then reads on to EOF and believes nothing more.
+ * E is {"name":…,"message":…,"stack":…}. There is at most one result. D maps MIME
+ * types to text, or to base64 where the type is binary. An engine may add types
+ * of its own. Frames are claims: a guest can write them too, so the exit status,
+ * times and sizes come from the supervisor alone. A frame that is too long, no
+ * JSON, of an unknown type, or a second result is a protocol error; the
+ * supervisor then reads on to EOF and believes nothing more.
  *
  * @module
  */
@@ -62,6 +66,11 @@ const encode = encoder.encode.bind(encoder);
 
 /** Reads one request from fd 0, and not a byte more. Blocks until it is there. */
 export function readRequest(from: SyncReader = Deno.stdin): unknown {
+  return JSON.parse(readRequestText(from));
+}
+
+/** Reads the JSON text of one request. */
+export function readRequestText(from: SyncReader = Deno.stdin): string {
   let length = 0;
   for (let byte; (byte = readExactly(from, 1)[0]!) !== 0x0a;) {
     if (byte < 0x30 || byte > 0x39) {
@@ -69,7 +78,7 @@ export function readRequest(from: SyncReader = Deno.stdin): unknown {
     }
     length = length * 10 + byte - 0x30;
   }
-  return JSON.parse(new TextDecoder().decode(readExactly(from, length)));
+  return new TextDecoder().decode(readExactly(from, length));
 }
 
 function readExactly(from: SyncReader, length: number): Uint8Array {

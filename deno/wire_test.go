@@ -117,12 +117,14 @@ func TestWriteRequest(t *testing.T) {
 // FuzzFrames looks for bytes on fd 3 that crash the reader, are believed beyond
 // the limit, or keep the child waiting.
 func FuzzFrames(f *testing.F) {
-	for _, seed := range []string{"", ready, ready + `{"type":"result","value":1}` + "\n", "{}\n", "\n\n", `{"type":"result"`, "[]\n", `{"type":"result","value":` + strings.Repeat("[", 500), "\xff\xfe\n"} {
+	for _, seed := range []string{"", ready, ready + `{"type":"display","data":{"image/png":"iVBO"},"left_out":3}` + "\n", ready + `{"type":"result","value":1}` + "\n", "{}\n", "\n\n", `{"type":"result"`, "[]\n", `{"type":"result","value":` + strings.Repeat("[", 500), "\xff\xfe\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		rest := &countingReader{Reader: bytes.NewReader(input)}
-		o := ReadOutcome(NewFrameReader(rest, 256), nil)
+		frames := NewFrameReader(rest, 256)
+		frames.AllowDisplays(256)
+		o := ReadOutcome(frames, nil)
 		if rest.n != len(input) {
 			t.Fatalf("%d bytes of %d were read", rest.n, len(input))
 		}

@@ -1,0 +1,72 @@
+//go:build !windows
+
+package deno
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+// Complete gives the names that may stand in place of the last word of text.
+func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
+	if err := s.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	defer s.giveTurn()
+	s.child.Resume()
+	defer s.child.Pause()
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	of, prefix := lastName(text)
+	var names []string
+	if of == "" {
+		var lexical struct {
+			Names []string `json:"names"`
+		}
+		if err := s.inspector.call(ctx, "Runtime.globalLexicalScopeNames", nil, &lexical); err != nil {
+			return nil, err
+		}
+		names, of = lexical.Names, "globalThis"
+	}
+	var found evaluated
+	err := s.inspector.call(ctx, "Runtime.evaluate", map[string]any{
+		"expression": of, "throwOnSideEffect": true, "objectGroup": cellGroup, "timeout": completeTime.Milliseconds() / 2,
+	}, &found)
+	if err == nil && found.Exception == nil {
+		var more []string
+		if err = s.askGuest(ctx, "names", found.Result.argument(), &more); err == nil {
+			names = append(names, more...)
+		}
+	}
+	if ctx.Err() != nil && !s.interrupt() {
+		s.child.Kill(supervisor.TimedOut, "naming the names could not be interrupted")
+	}
+	s.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
+	return withPrefix(names, prefix), err
+}
+
+// completeTime is how long naming the names may take.
+const completeTime = 2 * time.Second
+
+// lastName takes the last word of text apart: the expression before its last
+// point, empty when there is none, and the beginning of a name.
+func lastName(text string) (of, prefix string) {
+	word := lastWord().FindString(text)
+	if i := strings.LastIndexByte(word, '.'); i >= 0 {
+		return word[:i], word[i+1:]
+	}
+	return "", word
+}
+
+var lastWord = pattern(`(?:[\p{L}$_][\p{L}\p{Nd}$_]*\??\.)*(?:[\p{L}$_][\p{L}\p{Nd}$_]*)?$`)
+
+// withPrefix are the names that begin so, each once, sorted.
+func withPrefix(names []string, prefix string) []string {
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,261 @@
+//go:build !windows
+
+package deno
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/websocket"
+)
+
+// inspector is our end of one child's inspector, which speaks the Chrome DevTools
+// Protocol over a WebSocket on loopback: calls with an ID, answers with the same
+// ID, notifications without one, each a JSON text. Nobody else knows the address,
+// of which 122 bits are random; the guest has no way to write to the connection,
+// and answers carry what it computed: claims, as frames are.
+//
+// A call whose context ends is given up; its answer is dropped when it comes.
+type inspector struct {
+	socket *websocket.Conn
+	conn   net.Conn // below socket
+	limit  int      // of a message, in bytes
+	notify func(notification)
+
+	writing sync.Mutex
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan<- reply
+	ended   chan struct{} // closed when the connection has ended
+}
+
+// notification is news from the child. notify is called from one goroutine, in
+// order with the answers, and must not call the inspector.
+type notification struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// message is what comes from the child, one or the other.
+type message struct {
+	ID     int             `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	notification
+}
+
+type reply struct {
+	result json.RawMessage
+	err    error
+}
+
+// errInspectorEnded is the error of calls when the connection has ended.
+var errInspectorEnded = errors.New("the inspector's connection has ended")
+
+// largeError is the error of a call whose answer is larger than the limit.
+type largeError struct{ head string } // how it begins
+
+func (e *largeError) Error() string { return "the answer is too large" }
+
+// refusedError is an answer that says why there is none.
+type refusedError struct{ text string }
+
+func (e *refusedError) Error() string { return e.text }
+
+// dialTime is how long a connection on loopback may take.
+const dialTime = 5 * time.Second
+
+// dialInspector connects to the inspector at address ("ws://127.0.0.1:…").
+func dialInspector(ctx context.Context, address string, limit int, notify func(notification)) (*inspector, error) {
+	config, err := websocket.NewConfig(address, "http://127.0.0.1/")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", config.Location.Host)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the session's process: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	socket, err := websocket.NewClient(config, conn)
+	if !stop() {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the session's process: %w", err), conn.Close())
+	}
+	i := &inspector{socket: socket, conn: conn, limit: limit, notify: notify, waiting: map[int]chan<- reply{}, ended: make(chan struct{})}
+	go i.read()
+	return i, nil
+}
+
+// call calls a method and decodes its result, unless result is nil.
+func (i *inspector) call(ctx context.Context, method string, params, result any) error {
+	answer := make(chan reply, 1)
+	i.mu.Lock()
+	i.last++
+	id := i.last
+	i.waiting[id] = answer
+	i.mu.Unlock()
+	defer func() {
+		i.mu.Lock()
+		delete(i.waiting, id)
+		i.mu.Unlock()
+	}()
+	if err := i.send(id, method, params); err != nil {
+		return err
+	}
+	select {
+	case r := <-answer:
+		if r.err != nil || result == nil {
+			return r.err
+		}
+		if err := json.Unmarshal(r.result, result); err != nil {
+			return fmt.Errorf("%w: read the answer of %s: %w", ErrProtocol, method, err)
+		}
+		return nil
+	case <-i.ended:
+		return errInspectorEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// tell calls a method and does not wait for the answer.
+func (i *inspector) tell(method string, params any) {
+	i.mu.Lock()
+	i.last++
+	id := i.last
+	i.mu.Unlock()
+	_ = i.send(id, method, params) // the next call says what is wrong
+}
+
+// settle makes a call whose answer does not matter, and waits for it a moment:
+// Deno loses a large message that it is reading while it has one to send.
+func (i *inspector) settle(method string, params any) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	_ = i.call(ctx, method, params, nil) // the next call says what is wrong
+}
+
+// settleTime is far more than such a call takes, and little beside a cell's
+// time where the process does not answer.
+const settleTime = 500 * time.Millisecond
+
+func (i *inspector) send(id int, method string, params any) error {
+	text, err := json.Marshal(struct {
+		ID     int    `json:"id"`
+		Method string `json:"method"`
+		Params any    `json:"params,omitempty"`
+	}{id, method, params})
+	if err != nil {
+		return fmt.Errorf("encode a call of %s: %w", method, err)
+	}
+	i.writing.Lock()
+	defer i.writing.Unlock()
+	_ = i.conn.SetWriteDeadline(time.Now().Add(dialTime)) // the other side may have been stopped
+	if err := websocket.Message.Send(i.socket, string(text)); err != nil {
+		return errInspectorEnded
+	}
+	return nil
+}
+
+// read reads messages until the connection ends or the protocol is broken.
+func (i *inspector) read() {
+	defer close(i.ended)
+	defer i.close()
+	var buffer bytes.Buffer
+	for {
+		frame, err := i.socket.NewFrameReader()
+		if err == nil {
+			frame, err = i.socket.HandleFrame(frame)
+		}
+		if err != nil {
+			return
+		}
+		if frame == nil {
+			continue // a ping, say
+		}
+		buffer.Reset()
+		n, err := buffer.ReadFrom(io.LimitReader(frame, int64(i.limit)+1))
+		if err != nil {
+			return
+		}
+		text := buffer.Bytes()
+		tooLarge := n > int64(i.limit)
+		if tooLarge {
+			text = text[:min(len(text), 256)]
+			if _, err := io.Copy(io.Discard, frame); err != nil {
+				return
+			}
+		}
+		if trailer := frame.TrailerReader(); trailer != nil {
+			_, _ = io.Copy(io.Discard, trailer)
+		}
+		if err := i.take(text, tooLarge); err != nil {
+			return
+		}
+		acknowledge(i.conn)
+		if buffer.Cap() > 1<<20 {
+			buffer = bytes.Buffer{}
+		}
+	}
+}
+
+// take gives a message to whom it is for. Of one that is too large there is the
+// beginning, in which V8 puts the ID.
+func (i *inspector) take(text []byte, tooLarge bool) error {
+	var m message
+	r := reply{err: &largeError{string(text)}}
+	if tooLarge {
+		if _, err := fmt.Sscanf(string(text), `{"id":%d,`, &m.ID); err != nil {
+			return nil // a notification
+		}
+	} else {
+		var err error
+		if m, err = decodeMessage(text); err != nil {
+			return err
+		}
+		r = reply{result: m.Result}
+		if m.Error != nil {
+			r.err = &refusedError{m.Error.Message}
+		}
+	}
+	if m.ID == 0 {
+		i.notify(m.notification)
+		return nil
+	}
+	i.mu.Lock()
+	answer := i.waiting[m.ID]
+	delete(i.waiting, m.ID)
+	i.mu.Unlock()
+	if answer != nil {
+		answer <- r
+	}
+	return nil
+}
+
+func decodeMessage(text []byte) (message, error) {
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("%w: read message %.80q: %w", ErrProtocol, text, err)
+	}
+	if (m.ID == 0) == (m.Method == "") || m.ID < 0 {
+		return m, fmt.Errorf("%w: message %.80q is neither an answer nor a notification", ErrProtocol, text)
+	}
+	m.Result, m.Params = bytes.Clone(m.Result), bytes.Clone(m.Params)
+	return m, nil
+}
+
+// close ends the connection; calls fail from here on.
+func (i *inspector) close() { _ = i.conn.Close() }

@@ -1,0 +1,76 @@
+/**
+ * Node's process as the guest sees it, and the errors that nobody caught.
+ *
+ * @module
+ */
+
+import { lenientEnv } from "./env.ts";
+
+export interface NodeProcess {
+  argv: string[];
+  env: Record<string, string | undefined>;
+  listenerCount(name: string): number;
+}
+
+// Taken before the guest's code runs, which may replace them.
+const queue = queueMicrotask;
+const preventDefault = Event.prototype.preventDefault;
+// The global process is made when it is first used, which takes 20 ms.
+const { get: nodeProcess, set: setProcess } = Object.getOwnPropertyDescriptor(
+  globalThis,
+  "process",
+)! as { get(): NodeProcess; set(value: unknown): void };
+
+let prepared: NodeProcess | undefined;
+let adjust = (_: NodeProcess): void => {};
+
+/** Has the process changed when it is made. */
+export function adjustProcess(change: (process: NodeProcess) => void): void {
+  adjust = change;
+}
+
+/** Gives the process, with an environment that may be looked at. */
+export function prepareProcess(): NodeProcess {
+  if (prepared === undefined) {
+    prepared = nodeProcess.call(globalThis);
+    prepared.env = lenientEnv(prepared.env);
+    adjust(prepared);
+  }
+  return prepared;
+}
+
+Object.defineProperty(globalThis, "process", {
+  configurable: true,
+  enumerable: true,
+  get: prepareProcess,
+  set: setProcess,
+});
+
+/**
+ * Calls `report` with each error that nobody caught, unless a listener of the
+ * guest's takes care of it. Deno does nothing about it any more.
+ */
+export function onUncaught(report: (thrown: unknown) => void): void {
+  const listener = (event: ErrorEvent | PromiseRejectionEvent) => {
+    const thrown = event instanceof ErrorEvent ? event.error : event.reason;
+    if (nodeListens(event.type)) return;
+    let handled = false;
+    Object.defineProperty(event, "preventDefault", {
+      value: () => handled = true,
+    });
+    preventDefault.call(event);
+    queue(() => { // the guest's listeners come after this one
+      if (!handled) report(thrown);
+    });
+  };
+  addEventListener("error", listener);
+  addEventListener("unhandledrejection", listener);
+}
+
+/** Says that Deno will hand the error to listeners of node:process. */
+function nodeListens(type: string): boolean {
+  if (type !== "unhandledrejection") return false; // those use addEventListener
+  const process = prepareProcess();
+  return process.listenerCount("unhandledRejection") +
+      process.listenerCount("uncaughtException") > 0;
+}

@@ -1,0 +1,92 @@
+//go:build !windows
+
+package deno
+
+import (
+	"context"
+	"errors"
+
+	"rillbox/supervisor"
+)
+
+// Run runs one program in one fresh Deno process.
+func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	permissions, err := e.options.Permissions.Narrow(p.Permissions)
+	if err != nil {
+		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
+	}
+	scan, scanned := e.scanners.of(ctx)
+	defer scanned()
+	var m module
+	var wrong error
+	inspected := make(chan struct{})
+	go func() { // as long as finding Deno takes
+		defer close(inspected)
+		m, wrong = inspect(p, scan)
+	}()
+	binary, err := e.locate(ctx, emit)
+	<-inspected
+	if ctx.Err() != nil {
+		return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
+			Name: "Cancelled", Message: "the run was cancelled before its program started",
+		}}, nil
+	}
+	if wrong != nil {
+		return supervisor.Result{}, wrong
+	}
+	wanted, unresolved := resolve(m.imports, p.Packages)
+	if unresolved != nil {
+		return packageFailure(unresolved), nil
+	}
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	var install plan
+	if len(wanted.roots) > 0 {
+		install, err = e.plan(ctx, binary, permissions, wanted.roots, emit)
+		var missing *PackageError
+		var ended endedError
+		switch {
+		case errors.As(err, &missing):
+			return packageFailure(missing), nil
+		case errors.As(err, &ended):
+			return Outcome{}.Into(ended.exit), nil
+		case err != nil:
+			return supervisor.Result{}, err
+		}
+	}
+	w, ended, err := e.takeWorker(ctx, launch{
+		permissions: withWorkspace(permissions, p.Workspace, p.ReadOnly),
+		workspace:   p.Workspace,
+		imports:     wanted.imports,
+		install:     install,
+		compiled:    e.compiler.of(ctx, wanted.modules, install),
+		files:       []string{m.file},
+		args:        p.Args,
+	})
+	defer ended()
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	process := m.usesProcess() || len(wanted.roots) > 0 && !install.NoProcess
+	r, err := w.run(ctx, p, m, process, e.options.Limits, emit)
+	if err != nil {
+		return supervisor.Result{}, err
+	}
+	refine(&r, p, m, scan)
+	r.Packages = install.Packages
+	r.Notes = append(r.Notes, wanted.notes...)
+	if m.tooHard {
+		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
+	}
+	return r, nil
+}
+
+// packageFailure is the result of a program whose packages can't be had.
+func packageFailure(err error) supervisor.Result {
+	return supervisor.Result{
+		Status:   supervisor.Failed,
+		ExitCode: 1,
+		Error:    &supervisor.GuestError{Name: "PackageError", Message: err.Error()},
+	}
+}

@@ -1,0 +1,325 @@
+//go:build !windows
+
+package deno
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"rillbox/supervisor"
+)
+
+// A session is one Deno process that evaluates one cell after the other. Its
+// entry module is session.ts, its current directory the workspace. Cells are not
+// modules: they are evaluated through the process's inspector, as a debugger's
+// console does it, so that all that they declare lasts. Imports in them are
+// dynamic ones, which Deno asks for permission.
+//
+// Three things come of the inspector that deno repl, which also keeps what its
+// lines declare, has not: a cell that does not end can be interrupted, or left
+// waiting, with the state kept; the guest has no descriptor to write answers to;
+// and the process can be told of packages that were not known when it started.
+//
+// The inspector listens on loopback, so the second wall lets the process listen
+// on a port of the system's choice (and connect to none). Whoever connects has to
+// know the rest of its address, which the process told us before the guest came.
+type session struct {
+	engine   *Engine
+	language supervisor.Language
+	// permissions are those for imports; what the guest may do was decided at the start.
+	permissions Permissions
+	child       *supervisor.Child
+	inspector   *inspector
+	object      string // names session.ts's Session
+	modules     *sessionModules
+	stdin       *cellInput
+	ended       chan struct{}
+	exit        supervisor.Exit // set when ended is closed
+
+	turn     chan struct{} // holds a token: whoever has it may use what follows
+	cells    int
+	packages packages
+	jsx      string // the package that made the last elements of JSX
+
+	mu    sync.Mutex
+	shown *displays // of the cell that runs
+	wrong error     // what can't be used of what came
+}
+
+var _ supervisor.SessionOpener = (*Engine)(nil)
+
+// OpenSession starts a process for one session.
+func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, emit func(supervisor.Event)) (supervisor.Session, error) {
+	granted, err := e.options.Permissions.Narrow(o.Permissions)
+	if err != nil {
+		return nil, &supervisor.ProgramError{Text: err.Error()}
+	}
+	if _, err := e.locate(ctx, emit); err != nil {
+		return nil, err
+	}
+	dir, err := supervisor.NewRunDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		engine: e, language: o.Language, permissions: granted,
+		ended: make(chan struct{}), turn: make(chan struct{}, 1),
+		packages: packages{exact: map[string]string{}},
+	}
+	s.turn <- struct{}{}
+	command, err := s.command(dir, o)
+	if err != nil {
+		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
+	}
+	if s.child, err = supervisor.Start(command, e.options.Limits); err != nil {
+		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
+	}
+	if err := s.begin(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start a session: %w (%s%s)", err, s.exit.Reason, s.exit.Stderr)
+	}
+	s.child.Pause()
+	return s, nil
+}
+
+// withWorkspace adds the permissions that a workspace brings, if there is one.
+func withWorkspace(p Permissions, workspace string, readOnly bool) Permissions {
+	if workspace == "" {
+		return p
+	}
+	p = p.With("allow-read", workspace)
+	if !readOnly {
+		p = p.With("allow-write", workspace)
+	}
+	return p
+}
+
+// inspectorLog has Deno tell the inspector's address, and errors, and nothing else.
+const inspectorLog = "DENO_LOG=error,deno_inspector_server=info/Debugger listening|rror"
+
+// command writes the session's files into dir and says how to start Deno there.
+func (s *session) command(dir string, o supervisor.SessionOptions) (supervisor.Command, error) {
+	e := s.engine
+	own := filepath.Join(dir, ownDir)
+	denoDir, modules := filepath.Join(own, "deno"), filepath.Join(own, "modules")
+	if err := CheckPaths(o.Workspace, own, e.options.Cache.Dir()); err != nil {
+		return supervisor.Command{}, err
+	}
+	for _, name := range denoDatabases {
+		if err := os.MkdirAll(filepath.Join(denoDir, name), 0o700); err != nil {
+			return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
+		}
+	}
+	var err error
+	if s.modules, err = newSessionModules(modules, e.options.Cache.DenoDir()); err != nil {
+		return supervisor.Command{}, err
+	}
+	for _, name := range []string{"npm", "remote"} {
+		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
+			return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
+		}
+	}
+	stdin, err := s.openStdin(own)
+	if err != nil {
+		return supervisor.Command{}, err
+	}
+	permissions := withWorkspace(s.permissions, o.Workspace, o.ReadOnly)
+	wall, err := permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
+		[]string{e.binary.Path, e.guest, modules}, []string{denoDir}, e.options.Cache.Dir())
+	if err != nil {
+		return supervisor.Command{}, errors.Join(err, stdin.Close())
+	}
+	if wall != nil {
+		wall.Listen = true
+	}
+	args := []string{
+		"run", "--quiet", "--no-config", "--node-modules-dir=none", "--no-prompt", "--cached-only", "--no-code-cache", "--no-lock",
+		"--inspect-wait=127.0.0.1:0", "--inspect-publish-uid=stderr",
+		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
+	}
+	permissions = permissions.With("deny-write", e.options.Cache.Dir(), own).IgnoreProxies(e.options.Env)
+	args = append(append(args, permissions.Args()...), filepath.Join(e.guest, "session.js"))
+	return supervisor.Command{
+		Path:    e.binary.Path,
+		Args:    args,
+		Env:     append(e.environment(denoDir), inspectorLog, "NPM_CONFIG_REGISTRY="+sessionRegistry),
+		Dir:     dir,
+		OwnDir:  own,
+		WorkDir: o.Workspace,
+		Wall:    wall,
+		Stdin:   stdin,
+	}, nil
+}
+
+func (s *session) openStdin(dir string) (theirs *os.File, err error) {
+	s.stdin, theirs, err = newCellInput(filepath.Join(dir, "stdin"))
+	return theirs, err
+}
+
+// begin waits until the process takes cells.
+func (s *session) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the start of Deno took longer than %v", startTime))
+	defer cancel()
+	var told bytes.Buffer
+	address := make(chan string, 1)
+	s.child.Attach(context.Background(), func(ev supervisor.Event) {
+		if ev.Kind != supervisor.Stderr || told.Len() > maxExplained {
+			return
+		}
+		told.Write(ev.Data)
+		if m := inspectorAddress().FindSubmatch(told.Bytes()); m != nil {
+			select {
+			case address <- string(m[1]):
+			default:
+			}
+		}
+	})
+	go func() {
+		s.exit = s.child.Wait()
+		s.disconnect()
+		_ = s.stdin.close()
+		close(s.ended)
+	}()
+	select {
+	case to := <-address:
+		if err := s.connect(ctx, to); err != nil {
+			return err
+		}
+	case <-s.child.Ended():
+		return errors.New("its process has ended")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.child.EndCell()
+	s.child.MarkBaseline()
+	return nil
+}
+
+var inspectorAddress = pattern(`Debugger listening on (ws://127\.0\.0\.1:\d+/[0-9a-f-]{36})\n`)
+
+// connect runs the entry module, which has not begun, and takes what it offers.
+func (s *session) connect(ctx context.Context, address string) error {
+	limits := s.engine.options.Limits
+	ready := make(chan struct{})
+	begun := false
+	limit := 2*(limits.Result+limits.Displays) + frameRoom // a text in a text has its quotes escaped
+	i, err := dialInspector(ctx, address, int(min(limit, math.MaxInt32)), func(n notification) {
+		switch n.Method {
+		case "Runtime.bindingCalled":
+			if begun {
+				s.takeFrame(n.Params)
+				return
+			}
+			begun = true // the first call says so
+			close(ready)
+		case "Runtime.executionContextDestroyed":
+			go s.disconnect() // else Deno waits for it before it exits
+		}
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.inspector = i
+	s.mu.Unlock()
+	type object map[string]any
+	for _, call := range []struct {
+		method string
+		params any
+	}{
+		{"Runtime.addBinding", object{"name": "rillbox"}},
+		{"Runtime.runIfWaitingForDebugger", object{}},
+	} {
+		if err := i.call(ctx, call.method, call.params, nil); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ready:
+	case <-i.ended:
+		return errInspectorEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var taken evaluated
+	take := "(() => { const { rillbox } = globalThis; delete globalThis.rillbox; return rillbox; })()"
+	if err := i.call(ctx, "Runtime.evaluate", object{"expression": take}, &taken); err != nil {
+		return err
+	}
+	if s.object = taken.Result.ObjectID; s.object == "" {
+		return fmt.Errorf("%w: session.ts offers nothing", ErrProtocol)
+	}
+	return nil
+}
+
+// disconnect ends the inspector's connection, if there is one.
+func (s *session) disconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inspector != nil {
+		s.inspector.close()
+	}
+}
+
+// takeFrame takes what the guest shows. It is called between the answers of the
+// inspector, so what a cell showed is there when the cell has ended.
+func (s *session) takeFrame(params json.RawMessage) {
+	var called struct {
+		Payload string `json:"payload"`
+	}
+	err := json.Unmarshal(params, &called)
+	var frame Frame
+	if err == nil {
+		frame, err = decodeFrame([]byte(called.Payload))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+	case frame.Type != DisplayFrame:
+		err = fmt.Errorf("%w: a frame of type %.40q in a session", ErrProtocol, frame.Type)
+	case s.shown != nil: // else it comes between two cells
+		err = s.shown.add(frame)
+	}
+	if err != nil {
+		s.wrong = err
+		s.child.Kill(supervisor.Crashed, err.Error())
+	}
+}
+
+// Memory is how many bytes the process uses now.
+func (s *session) Memory() int64 { return s.child.Memory() }
+
+// Ended is closed when the process has ended.
+func (s *session) Ended() <-chan struct{} { return s.ended }
+
+// Close ends the process and waits for its end.
+func (s *session) Close() {
+	s.child.Kill(supervisor.Cancelled, "the session was ended")
+	<-s.ended
+}
+
+func (s *session) takeTurn(ctx context.Context) error {
+	select {
+	case <-s.turn:
+		select {
+		case <-s.ended:
+			s.turn <- struct{}{}
+			return errors.New("the session has ended")
+		default:
+			return nil
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *session) giveTurn() { s.turn <- struct{}{} }

@@ -1,0 +1,313 @@
+//go:build !windows
+
+package deno
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+// sessionCell is a program on its way through a session.
+type sessionCell struct {
+	*session
+	program    supervisor.Program
+	emit       func(supervisor.Event)
+	name       string // that tracebacks show
+	extension  string
+	typescript bool
+	requires   []string // what has to be loaded for require
+	packages   cellPackages
+	tooHard    bool
+	began      bool // its code has been given to the child
+	shown      displays
+}
+
+// Run runs one cell.
+func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	if err := s.takeTurn(ctx); err != nil {
+		if ctx.Err() != nil {
+			return cancelledCell(), nil
+		}
+		return supervisor.Result{}, err
+	}
+	defer s.giveTurn()
+	s.cells++
+	c := &sessionCell{session: s, program: p, emit: serialised(emit)}
+	if failed, err := c.inspect(ctx); err != nil || failed != nil {
+		if ctx.Err() != nil {
+			return cancelledCell(), nil
+		}
+		if failed == nil {
+			failed = &supervisor.Result{}
+		}
+		return *failed, err
+	}
+	r := c.run(ctx)
+	if r.Error != nil && r.Error.Name == "SyntaxError" && c.extension == ".js" && ctx.Err() == nil {
+		scan, ended := s.engine.scanners.of(ctx)
+		defer ended()
+		explainTypeScript(r.Error, p.Code, scan)
+	}
+	return r, nil
+}
+
+// cancelledCell is the result of a cell that was cancelled before it began.
+func cancelledCell() supervisor.Result {
+	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: interruptedCode, State: supervisor.StateKept, Error: &supervisor.GuestError{
+		Name: errorNames[supervisor.Cancelled], Message: "the cell was cancelled before it started",
+	}}
+}
+
+// serialised lets one goroutine at a time call emit.
+func serialised(emit func(supervisor.Event)) func(supervisor.Event) {
+	var mu sync.Mutex
+	return func(e supervisor.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		emit(e)
+	}
+}
+
+// inspect finds out what the cell imports and fetches it. A result says that it
+// can't be had.
+func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
+	p := c.program
+	c.extension = map[supervisor.Language]string{supervisor.JavaScript: ".js", supervisor.TypeScript: ".ts"}[c.language]
+	if p.Name != "" {
+		c.extension = path.Ext(p.Name)
+		if _, known := loaders[c.extension]; !known {
+			return nil, unknownExtension(p.Name)
+		}
+	}
+	var found scanned
+	if tellsOfModules(p.Code, c.extension) {
+		extensions := []string{c.extension}
+		if p.Name == "" {
+			extensions = append(extensions, c.extension+"x")
+		}
+		scan, ended := c.engine.scanners.of(ctx)
+		var err error
+		found, err = scan(p.Code, extensions...)
+		ended()
+		if err != nil {
+			return nil, err
+		}
+		c.extension, c.tooHard = found.Extension, found.TooHard
+		c.nameJSX(&found)
+	}
+	c.typescript = strings.HasPrefix(strings.TrimLeft(c.extension, ".cm"), "ts")
+	if c.name = p.Name; !plainName().MatchString(c.name) {
+		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
+	}
+	var err error
+	c.packages, err = c.plan(ctx, found.Imports, p.Packages, c.emit)
+	var missing *PackageError
+	var ended endedError
+	switch {
+	case errors.As(err, &missing):
+		failed := packageFailure(missing)
+		return &failed, nil
+	case errors.As(err, &ended):
+		failed := Outcome{}.Into(ended.exit)
+		failed.State = supervisor.StateKept
+		return &failed, nil
+	case err != nil:
+		return nil, err
+	}
+	if found.Requires {
+		for _, text := range found.Imports {
+			if to := c.packages.imports[text]; strings.HasPrefix(to, "npm:") {
+				c.requires = append(c.requires, to)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// nameJSX replaces what stands for the package that makes elements of JSX.
+func (c *sessionCell) nameJSX(found *scanned) {
+	i := slices.Index(found.Imports, jsxSource+"/jsx-runtime")
+	if i < 0 {
+		return
+	}
+	c.jsx = jsxPackage(found.Imports, cmp.Or(c.jsx, "react"))
+	found.Imports = slices.Clone(found.Imports) // the scan is remembered
+	found.Imports[i] = c.jsx + "/jsx-runtime"
+}
+
+// tellsOfModules says that a parse may tell what a cell imports, or that it has
+// JSX in it; see isPlain.
+func tellsOfModules(code, extension string) bool {
+	if strings.HasSuffix(extension, "x") {
+		return true
+	}
+	for _, word := range []string{"import", "export", "require", `\u`} {
+		if strings.Contains(code, word) {
+			return true
+		}
+	}
+	return strings.Contains(code, "<") && closesJSX(code)
+}
+
+// interruptedCode is the exit code of a cell that was interrupted: 128 and
+// SIGINT's number.
+const interruptedCode = 130
+
+// run evaluates the cell, and interrupts it when its time is up or ctx ends.
+func (c *sessionCell) run(ctx context.Context) supervisor.Result {
+	before, _ := c.child.Usage()
+	c.mu.Lock()
+	c.session.shown = &c.shown
+	c.mu.Unlock()
+	c.child.BeginCell(c.emit)
+	c.child.Resume()
+	started := time.Now()
+
+	timeUp := fmt.Errorf("the cell took longer than %v", c.program.Timeout)
+	limited, cancel := context.WithTimeoutCause(ctx, c.program.Timeout, timeUp)
+	defer cancel()
+	outcome, err := c.evaluate(limited)
+	status, reason, kept := supervisor.Completed, "", true
+	switch {
+	case ctx.Err() != nil:
+		status, reason = supervisor.Cancelled, "the cell was cancelled"
+	case limited.Err() != nil:
+		status, reason = supervisor.TimedOut, timeUp.Error()
+	case err != nil: // the process has ended, or is about to
+		kept = false
+		c.awaitEnd(err)
+	}
+	if status != supervisor.Completed {
+		outcome = Outcome{Result: &Frame{}}
+		if kept = c.interrupt(); !kept {
+			c.child.Kill(status, reason+", and could not be interrupted")
+			<-c.ended
+		}
+	}
+	duration := time.Since(started)
+	c.mu.Lock()
+	c.session.shown = nil
+	outcome.shown = c.shown
+	c.mu.Unlock()
+
+	var result supervisor.Result
+	if kept {
+		c.child.Pause()
+		exit := supervisor.Exit{Status: status}
+		exit.CPU, exit.PeakMemory = c.child.Usage()
+		exit.Stdout, exit.Stderr = c.child.EndCell()
+		if status != supervisor.Completed {
+			exit.Code, exit.Reason = interruptedCode, reason+": the cell was interrupted, the session's state is kept"
+		}
+		result = outcome.Into(exit)
+		switch {
+		case status != supervisor.Completed:
+			result.State = supervisor.StateKept
+		case result.Status == supervisor.Failed:
+			result.ExitCode = 1
+		}
+	} else {
+		result = c.lost(outcome, err)
+	}
+	result.CPU -= before
+	result.Duration = duration
+	result.Packages = c.packages.planned
+	result.Notes = append(result.Notes, c.packages.notes...)
+	if c.tooHard {
+		result.Notes = append(result.Notes, "the cell is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
+	}
+	return result
+}
+
+// interrupt stops what the guest computes, gives up what it waits for, and stops
+// its timers, so that the session can go on; false when it can't within
+// InterruptGrace.
+//
+// What computes without an end is terminated, which is safe where V8 runs a
+// cell's code or what follows an await. In a callback that Deno itself calls, of
+// a timer, say, it ends the process. So it is done only when there is need.
+func (s *session) interrupt() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), supervisor.InterruptGrace)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.askGuest(ctx, "stop", nil, nil) }()
+	select {
+	case err := <-stopped:
+		return err == nil
+	case <-time.After(supervisor.InterruptGrace / 10):
+	}
+	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-stopped == nil
+}
+
+// awaitEnd waits for the end of a process that does not answer any more.
+func (c *sessionCell) awaitEnd(err error) {
+	c.inspector.close() // Deno waits for that before it exits
+	select {
+	case <-c.ended:
+	case <-time.After(supervisor.InterruptGrace):
+		c.child.Kill(supervisor.Crashed, err.Error())
+		<-c.ended
+	}
+}
+
+// lost is the result of a cell after which there is no process.
+func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
+	exit := c.exit
+	outcome.Result, outcome.Err = nil, errors.Join(c.wrong, err)
+	if exit.Reason == "" {
+		outcome.Result, outcome.Err = &Frame{}, nil // the guest ended the process; it may
+	}
+	if exit.Reason == "" && !c.began {
+		exit.Status, exit.Reason = supervisor.Crashed, "the session's process ended, as an earlier cell had it, before this cell began"
+	}
+	result := outcome.Into(exit)
+	result.State = supervisor.StateLost
+	return result
+}
+
+// ask calls a method of session.ts's Session that is not asynchronous.
+func (s *session) ask(ctx context.Context, method string, argument, result any) error {
+	return s.callMethod(ctx, method, argument, false, result)
+}
+
+// askGuest calls an asynchronous one, in which code of the guest's may run.
+func (s *session) askGuest(ctx context.Context, method string, argument, result any) error {
+	return s.callMethod(ctx, method, argument, true, result)
+}
+
+func (s *session) callMethod(ctx context.Context, method string, argument any, await bool, result any) error {
+	var called evaluated
+	arguments := []any{map[string]string{"value": method}}
+	if argument != nil {
+		arguments = append(arguments, argument)
+	}
+	err := s.inspector.call(ctx, "Runtime.callFunctionOn", map[string]any{
+		"functionDeclaration": "function(method, argument) { return this[method](argument) }\n//# sourceURL=ext:rillbox\n",
+		"objectId":            s.object,
+		"arguments":           arguments,
+		"returnByValue":       true,
+		"awaitPromise":        await, // the promise of what is there at once may be collected before V8 asks for it
+	}, &called)
+	switch {
+	case err != nil:
+		return err
+	case called.Exception != nil:
+		return &refusedError{called.Exception.Text + " " + called.Exception.Exception.Description}
+	case result == nil || len(called.Result.Value) == 0:
+		return nil
+	}
+	if err := json.Unmarshal(called.Result.Value, result); err != nil {
+		return fmt.Errorf("%w: read what %s gave: %w", ErrProtocol, method, err)
+	}
+	return nil
+}

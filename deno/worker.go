@@ -1,0 +1,167 @@
+//go:build !windows
+
+package deno
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+// worker is a child whose bootstrap module asks for a program, or is about to;
+// it takes one.
+type worker struct {
+	child  *supervisor.Child
+	dir    string
+	frames *FrameReader
+	ready  bool // it has asked
+}
+
+// startTime is how long Deno may take until it asks for its program.
+const startTime = 30 * time.Second
+
+// frameRoom is what a result frame has beside the value or the error.
+const frameRoom = 64 << 10
+
+// A worker that was started ahead has the operator's permissions and no
+// packages, and knows where its program's file will be, but not what it is.
+var aheadFiles = []string{"main.js", "main.mjs", "main.cjs", "main.jsx", "main.ts", "main.mts", "main.cts", "main.tsx"}
+
+// takeWorker gives a worker that fits, one that was started ahead if there is
+// one. ended must be called when the run has ended, whatever the error.
+func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended func(), err error) {
+	ended = func() {}
+	if len(l.args) == 0 && len(l.imports) == 0 && len(l.install.Lock) == 0 && slices.Contains(aheadFiles, l.files[0]) &&
+		slices.Equal(l.permissions.Args(), e.options.Permissions.Args()) {
+		var ok bool
+		if w, ok, ended = e.pool.Take(); ok {
+			return w, ended, nil
+		}
+	}
+	w, err = e.startWorker(ctx, l)
+	return w, ended, err
+}
+
+// startAhead starts a worker for the pool and waits until it is ready.
+func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
+	if _, err := e.locate(ctx, func(supervisor.Event) {}); err != nil {
+		return nil, err
+	}
+	w, err := e.startWorker(ctx, launch{permissions: e.options.Permissions, compiled: e.compiler.of(ctx, usualModules, plan{}), files: aheadFiles})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "it is not ready in time") })()
+	frame, err := w.frames.Next()
+	if err == nil && frame.Type != ReadyFrame {
+		err = fmt.Errorf("its first frame is %q", frame.Type)
+	}
+	if err != nil {
+		exit := w.discard()
+		e.options.Log.Debug("a warm worker for JavaScript did not start", "error", err, "stderr", exit.Stderr.String())
+		return nil, err
+	}
+	w.getReady()
+	return w, nil
+}
+
+func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
+	dir, err := supervisor.NewRunDir()
+	if err != nil {
+		return nil, err
+	}
+	command, err := e.command(ctx, dir, l)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	child, err := supervisor.Start(command, e.options.Limits)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &worker{child: child, dir: dir, frames: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, nil
+}
+
+// getReady takes the worker at its word that it asks for its program.
+func (w *worker) getReady() {
+	w.child.MarkBaseline()
+	w.ready = true
+}
+
+// run runs the program to its end; process says that it may load Node's process
+// module.
+func (w *worker) run(ctx context.Context, p supervisor.Program, m module, process bool, limits supervisor.Limits, emit func(supervisor.Event)) (supervisor.Result, error) {
+	file := filepath.Join(w.dir, m.file)
+	if err := os.WriteFile(file, []byte(m.code), 0o600); err != nil {
+		w.Discard()
+		return supervisor.Result{}, fmt.Errorf("write the program's file: %w", err)
+	}
+	var started time.Time
+	begin := func() {
+		started = time.Now()
+		w.frames.AllowDisplays(limits.Displays)
+		w.child.SetDeadline(p.Timeout, "the program")
+		w.feed(map[string]any{
+			"source":   map[string]any{"url": fileURL(file), "name": m.name, "prelude": m.prelude},
+			"commonjs": m.commonjs,
+			"node":     process,
+			"limit":    limits.Result,
+			"displays": limits.Displays,
+		}, p.Stdin)
+	}
+	w.child.Attach(ctx, emit)
+	if w.ready {
+		begin()
+	} else {
+		w.child.SetDeadline(startTime, "the start of Deno")
+	}
+	outcome := ReadOutcome(w.frames, func(Frame) error {
+		if w.ready {
+			return fmt.Errorf("%w: a second ready frame", ErrProtocol)
+		}
+		w.getReady()
+		begin()
+		return nil
+	})
+	result := outcome.Into(w.child.Wait())
+	if !started.IsZero() {
+		result.Duration = time.Since(started)
+	}
+	return result, nil
+}
+
+// feed gives the worker its request and then, in the background, the guest's
+// standard input. That ends with the input, or when the child has ended and the
+// input gives more.
+func (w *worker) feed(request any, stdin io.Reader) {
+	to := w.child.Stdin()
+	if err := WriteRequest(to, request); err != nil || stdin == nil {
+		_ = to.Close() // where the child has ended, Wait says why
+		return
+	}
+	go func() {
+		_, _ = io.Copy(to, stdin) // an error means that nobody reads any more
+		_ = to.Close()
+	}()
+}
+
+// Ended is closed when the worker's process has ended.
+func (w *worker) Ended() <-chan struct{} { return w.child.Ended() }
+
+// Discard ends a worker that nobody needs, and waits for its end.
+func (w *worker) Discard() { w.discard() }
+
+func (w *worker) discard() supervisor.Exit {
+	w.child.Kill(supervisor.Cancelled, "it is not needed")
+	w.child.Attach(context.Background(), func(supervisor.Event) {})
+	w.frames.Drain()
+	return w.child.Wait()
+}

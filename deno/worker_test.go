@@ -1,0 +1,135 @@
+//go:build !windows
+
+package deno
+
+import (
+	"os"
+	"testing"
+
+	"rillbox/cache/cachetest"
+	"rillbox/supervisor"
+)
+
+func warmEngine(t testing.TB, warm int) *Engine {
+	t.Helper()
+	permissions, err := ParseShell("--allow-env=A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: supervisor.DefaultLimits(), Warm: warm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	return e
+}
+
+func completed(t testing.TB, e *Engine, p supervisor.Program) supervisor.Result {
+	t.Helper()
+	if p.Language == "" {
+		p.Language = supervisor.JavaScript
+	}
+	p.Timeout = e.options.Limits.Timeout
+	r, err := e.Run(t.Context(), p, func(supervisor.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Status != supervisor.Completed {
+		t.Fatalf("%s: %s %+v %s", p.Code, r.Status, r.Error, r.Stderr)
+	}
+	return r
+}
+
+func isOver(w *worker) bool {
+	select {
+	case <-w.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestWarmWorkers(t *testing.T) {
+	e := warmEngine(t, 1)
+	mark := supervisor.Program{Code: `const seen = globalThis.mark; globalThis.mark = 1; localStorage.setItem("mark", 1);
+export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.url, Deno.args.length]`}
+	for range 3 {
+		ahead := e.pool.Idle()
+		if len(ahead) != 1 {
+			t.Fatalf("%d workers, want 1", len(ahead))
+		}
+		if r := completed(t, e, mark); string(r.Value) != "[null,true,true,0]" {
+			t.Errorf("have %s", r.Value)
+		}
+		if !isOver(ahead[0]) {
+			t.Error("the warm worker was not used, or outlived its run")
+		}
+		if _, err := os.Stat(ahead[0].dir); !os.IsNotExist(err) {
+			t.Errorf("its directory was left: %v", err)
+		}
+	}
+	for _, p := range []supervisor.Program{
+		{Language: supervisor.TypeScript, Code: `const x: number = 1; export default x`},
+		{Name: "main.cjs", Code: `module.exports = 1`},
+		{Code: `import { join } from "path"; console.log(process.argv.length); export default join.length * 0 + 1`},
+		{Code: `export default 1`, Permissions: []string{"--allow-env=A"}},
+	} {
+		ahead := e.pool.Idle()
+		if r := completed(t, e, p); string(r.Value) != "1" || !isOver(ahead[0]) {
+			t.Errorf("%q: %s, in the warm worker: %v", p.Code, r.Value, isOver(ahead[0]))
+		}
+	}
+	for _, p := range []supervisor.Program{
+		{Code: `export default 1`, Permissions: []string{}},
+		{Code: `export default Deno.args.length`, Args: []string{"a"}},
+		{Code: `export default Number(import.meta.filename.endsWith("/report.mjs"))`, Name: "report.mjs"},
+	} {
+		ahead := e.pool.Idle()
+		if r := completed(t, e, p); string(r.Value) != "1" || isOver(ahead[0]) {
+			t.Errorf("%q: %s, in the warm worker: %v", p.Code, r.Value, isOver(ahead[0]))
+		}
+	}
+	dead := e.pool.Idle()[0]
+	dead.child.Kill(supervisor.Crashed, "a test")
+	<-dead.Ended()
+	if r := completed(t, e, mark); string(r.Value) != "[null,true,true,0]" {
+		t.Errorf("after a dead worker: %s", r.Value)
+	}
+	last := e.pool.Idle()[0]
+	e.Close()
+	if !isOver(last) {
+		t.Error("the idle worker outlived Close")
+	}
+}
+
+func TestNoWarmWorkersUnlessAskedFor(t *testing.T) {
+	e := warmEngine(t, 0)
+	completed(t, e, supervisor.Program{Code: `require("fs")`})
+	if workers, scanners := len(e.pool.Idle()), len(e.scanners.pool.Idle()); workers+scanners != 0 {
+		t.Errorf("%d workers and %d scanners", workers, scanners)
+	}
+}
+
+// BenchmarkWorker measures a whole run of a hello program, in a fresh worker and
+// in a warm one.
+func BenchmarkWorker(b *testing.B) {
+	hello := supervisor.Program{Code: `console.log("hello")`}
+	b.Run("fresh", func(b *testing.B) {
+		e := warmEngine(b, 0)
+		for b.Loop() {
+			completed(b, e, hello)
+		}
+	})
+	b.Run("warm", func(b *testing.B) {
+		e := warmEngine(b, 1)
+		for b.Loop() {
+			b.StopTimer()
+			if len(e.pool.Idle()) == 0 {
+				b.Fatal("no warm worker")
+			}
+			b.StartTimer()
+			completed(b, e, hello)
+		}
+	})
+}
