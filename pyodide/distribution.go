@@ -99,23 +99,19 @@ func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, err
 	return inDir(dir), nil
 }
 
-// CachedDistribution finds Pyodide as LocateDistribution does, but never
-// fetches: without it the error wraps cache.ErrMiss.
-func CachedDistribution(o LocateOptions) (Distribution, error) {
-	if o.Path != "" {
-		d, err := operatorsDir(o.Path)
-		if err == nil && d.Micropip == "" {
-			var dir string
-			dir, err = o.Cache.GetTree("runtime", "micropip/"+MicropipVersion)
-			d.Micropip = filepath.Join(dir, micropipWheel)
-		}
-		return d, err
+// availableDistribution says whether LocateDistribution would find Pyodide
+// without fetching it, and gives what is known of an operator's own.
+func availableDistribution(o LocateOptions) (Distribution, bool) {
+	if o.Path == "" {
+		return Distribution{}, o.Cache.HasTree("runtime", "pyodide/"+Version)
 	}
-	dir, err := o.Cache.GetTree("runtime", "pyodide/"+Version)
-	if err != nil {
-		return Distribution{}, err
+	d, err := operatorsDir(o.Path)
+	if err == nil && d.Micropip == "" {
+		var dir string
+		dir, err = o.Cache.GetTree("runtime", "micropip/"+MicropipVersion)
+		d.Micropip = filepath.Join(dir, micropipWheel)
 	}
-	return inDir(dir), nil
+	return d, err == nil
 }
 
 func inDir(dir string) Distribution {

@@ -54,9 +54,13 @@ type Options struct {
 	Policy cache.Policy
 	// Limits are those in force; the zero value means the defaults.
 	Limits supervisor.Limits
-	// Warm is how many workers are kept started ahead of time, from the first
-	// run on. Each takes about 200 MB.
+	// Warm is how many workers are kept started ahead of time at most, from the
+	// first run on, while there is demand. Each takes about 90 MB.
 	Warm int
+	// LeaveImages has Close leave the images of packages that are missing to a
+	// process of their own, for who ends right after a run. Else they are made
+	// while the engine lives.
+	LeaveImages bool
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	// Log gets what goes wrong behind the scenes; nil discards it.
@@ -68,12 +72,16 @@ type Engine struct {
 	o    Options
 	stop context.CancelFunc
 	ctx  context.Context // ends with Close
-	pool *pool
+	pool *supervisor.Pool[*worker]
 	jobs sync.WaitGroup // what goes on behind the scenes
+
+	images images
 
 	mu        sync.Mutex
 	runtime   *runtime
 	preparing *preparation
+
+	renewal renewal
 }
 
 var _ supervisor.Toolchain = (*Engine)(nil)
@@ -95,23 +103,22 @@ func New(o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{o: o}
+	e := &Engine{o: o, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.pool = newPool(e.ctx, o.Warm, o.Log, func(ctx context.Context) (*worker, error) {
-		rt, err := e.ready(ctx, func(supervisor.Event) {})
-		if err != nil {
-			return nil, err
-		}
-		return e.startWorker(rt, o.Permissions)
-	})
+	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
 }
 
 // Close ends the workers, the gateway and what is being prepared.
 func (e *Engine) Close() {
 	e.stop()
-	e.pool.close()
+	e.pool.Close()
 	e.jobs.Wait()
+	if e.o.LeaveImages {
+		if _, err := e.leaveImages(); err != nil {
+			e.o.Log.Warn("the images of Python packages are left to the next run", "error", err)
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runtime != nil {
@@ -168,7 +175,17 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	w, ended, err := e.takeWorker(rt, permissions, p.Permissions != nil)
+	result, err := e.runOn(ctx, rt, permissions, p, emit)
+	if errors.Is(err, errNotLoaded) {
+		if fresh, ok := e.renew(ctx, rt, emit); ok {
+			return e.runOn(ctx, fresh, permissions, p, emit)
+		}
+	}
+	return result, err
+}
+
+func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permissions, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	w, ended, err := e.takeWorker(rt, permissions, p)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
@@ -178,13 +195,14 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 
 // takeWorker takes a warm worker, or starts one. ended must be called when the
 // run has ended.
-func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, own bool) (w *worker, ended func(), err error) {
+func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (w *worker, ended func(), err error) {
 	ended = func() {}
-	if !own {
-		w, ended = e.pool.take()
+	warm := false
+	if p.Permissions == nil && p.Workspace == "" { // warm ones have those of all programs
+		w, warm, ended = e.pool.Take()
 	}
-	if w == nil {
-		w, err = e.startWorker(rt, permissions)
+	if !warm {
+		w, err = e.startWorker(rt, permissions, p)
 	}
 	return w, ended, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ func TestValues(t *testing.T) {
 		{"module", "__name__, __file__", `"('__main__', '/home/pyodide/main.py')"`},
 		{"working directory", "open('x.txt', 'w').write('hi')\nopen('x.txt').read()", `"hi"`},
 		{"memory error", "try:\n  x = [bytearray(10**8) for _ in range(100)]\nexcept MemoryError: x = 'caught'\nx", `"caught"`},
+		{"no permission to ask who it is", "import os\nos.getuid()", `0`},
+		{"no permission to run", "import os\nos.system('true')", `-1`},
 		{"environment", "import os\n'HOME' in os.environ and 'PYTHONINSPECT' not in os.environ", `true`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -308,6 +311,35 @@ func TestEnvironment(t *testing.T) {
 	e := newEngine(t, permit(t, "--allow-env"), func(o *Options) { o.Env = []string{"RILLBOX_TEST_NAMED", "RILLBOX_TEST_UNSET"} })
 	r := completed(t, e, python("import os, js\n[os.environ.get('RILLBOX_TEST_NAMED'), os.environ.get('RILLBOX_TEST_SECRET'), str(js.Deno.env.get('RILLBOX_TEST_SECRET'))]"))
 	if string(r.Value) != `["given", null, "None"]` {
+		t.Errorf("value %s", r.Value)
+	}
+}
+
+// TestASnapshotThatIsNotLoadedIsMadeAnew has a snapshot of its own, since it is
+// another one for a Pyodide of the operator's own.
+func TestASnapshotThatIsNotLoadedIsMadeAnew(t *testing.T) {
+	whole := newEngine(t)
+	own := func(o *Options) { o.Path = whole.runtime.pyodide.Dir }
+	key := newEngine(t, own).runtime.key
+	if key == whole.runtime.key {
+		t.Fatal("the operator's Pyodide has the same snapshot as ours")
+	}
+	t.Cleanup(func() { _ = whole.o.Cache.Remove(snapshotKind, key) })
+	if _, err := whole.o.Cache.Put(t.Context(), snapshotKind, key, strings.NewReader("no snapshot")); err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, own)
+	var runs sync.WaitGroup
+	for range 2 {
+		runs.Go(func() {
+			r, err := e.Run(t.Context(), python("6 * 7"), func(supervisor.Event) {})
+			if err != nil || string(r.Value) != "42" {
+				t.Errorf("%s, value %s, %v", r.Status, r.Value, err)
+			}
+		})
+	}
+	runs.Wait()
+	if r := completed(t, newEngine(t, own), python("6 * 7")); string(r.Value) != "42" {
 		t.Errorf("value %s", r.Value)
 	}
 }

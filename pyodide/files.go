@@ -17,15 +17,18 @@ import (
 
 // sources are the worker's own files.
 //
-//go:embed worker.ts snapshot.ts pyodide.ts
-//go:embed rillbox/__init__.py rillbox/boot.py rillbox/errors.py rillbox/eventloop.py
-//go:embed rillbox/installer.py rillbox/names.py rillbox/packages.py rillbox/runner.py
-//go:embed rillbox/streams.py rillbox/values.py
+//go:embed worker.ts session.ts snapshot.ts child.ts pyodide.ts core.ts memory.ts hostfs.ts
+//go:embed image.ts mount.ts wheel.ts rillbox/images.py
+//go:embed rillbox/__init__.py rillbox/boot.py rillbox/display.py rillbox/errors.py
+//go:embed rillbox/eventloop.py rillbox/figures.py rillbox/installer.py rillbox/libraries.py
+//go:embed rillbox/names.py rillbox/packages.py rillbox/runner.py rillbox/session.py
+//go:embed rillbox/streams.py rillbox/values.py rillbox/warm.py
 var sources embed.FS
 
 // workerFiles lays the worker's files out in the cache and returns their
-// directory: worker.js and snapshot.js, each with all that it imports (a child
-// has nowhere to keep transpiled TypeScript), and the Python package rillbox.
+// directory: worker.js, session.js, snapshot.js and image.js, each with all that
+// it imports (a child has nowhere to keep transpiled TypeScript), and the Python
+// package rillbox.
 func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 	dir, _, err := e.o.Cache.Tree(ctx, "worker", sourcesDigest, func(_ context.Context, dir string) error {
 		if err := os.CopyFS(filepath.Join(dir, "src", "pyodide"), sources); err != nil {
@@ -55,7 +58,10 @@ func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 func bundle(dir string) error {
 	entry := filepath.Join(dir, "src", "pyodide")
 	result := api.Build(api.BuildOptions{
-		EntryPoints: []string{filepath.Join(entry, "worker.ts"), filepath.Join(entry, "snapshot.ts")},
+		EntryPoints: []string{
+			filepath.Join(entry, "worker.ts"), filepath.Join(entry, "session.ts"),
+			filepath.Join(entry, "snapshot.ts"), filepath.Join(entry, "image.ts"),
+		},
 		Outdir:      dir,
 		Bundle:      true,
 		Write:       true,

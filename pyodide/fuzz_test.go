@@ -67,7 +67,11 @@ func FuzzStoredPlan(f *testing.F) {
 		if json.Unmarshal(text, &p) != nil {
 			return
 		}
-		answer, err := json.Marshal(p.answer())
+		var images []string
+		if p != nil {
+			images = make([]string, len(p.Files))
+		}
+		answer, err := json.Marshal(p.answer(images))
 		if err != nil {
 			t.Fatalf("%q can't be told to a worker: %v", text, err)
 		}

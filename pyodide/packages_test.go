@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,6 +110,8 @@ func TestPackageErrors(t *testing.T) {
 		{"http wheel", "1", []string{"http://127.0.0.1:1/x-1.0-py3-none-any.whl"}, "https"},
 		{"file wheel", "1", []string{"file:///etc/x-1.0-py3-none-any.whl"}, "x-1.0"},
 		{"inline metadata", "# /// script\n# dependencies = 3\n# ///\n", nil, "not a list of strings"},
+		{"another Python", "# /// script\n# requires-python = '<3.14'\n# ///\n", nil, "the program requires Python <3.14"},
+		{"no version", "# /// script\n# requires-python = 'three'\n# ///\n", nil, "no version specifier (PEP 440): 'three'"},
 		{"import", "import nosuchmodulexyz", nil, "there is no package 'nosuchmodulexyz'"},
 		{"micropip", "import micropip\nawait micropip.install('torch')", nil, "torch can't run in WebAssembly"},
 	} {
@@ -119,6 +122,9 @@ func TestPackageErrors(t *testing.T) {
 			if r.Status != supervisor.Failed || r.Error == nil || !strings.Contains(r.Error.Message, test.want) {
 				needIndex(t, r)
 				t.Errorf("%s, error %+v, want %q", r.Status, r.Error, test.want)
+			}
+			if len(r.Notes) > 0 {
+				t.Errorf("notes %q beside the error %+v", r.Notes, r.Error)
 			}
 		})
 	}
@@ -251,20 +257,26 @@ func indexWheel(t *testing.T, e *Engine, project, part string) (name string, con
 // pureWheel makes a wheel of one module.
 func pureWheel(t *testing.T, module, source string) []byte {
 	t.Helper()
+	info := module + "-1.0.dist-info/"
+	return zipWheel(t, map[string]string{
+		module + ".py":    source,
+		info + "METADATA": "Metadata-Version: 2.1\nName: " + module + "\nVersion: 1.0\n",
+		info + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		info + "RECORD":   "",
+	})
+}
+
+// zipWheel makes a wheel of files.
+func zipWheel(t *testing.T, files map[string]string) []byte {
+	t.Helper()
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
-	info := module + "-1.0.dist-info/"
-	for _, f := range []struct{ name, text string }{
-		{module + ".py", source},
-		{info + "METADATA", "Metadata-Version: 2.1\nName: " + module + "\nVersion: 1.0\n"},
-		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
-		{info + "RECORD", ""},
-	} {
-		part, err := w.Create(f.name)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		part, err := w.Create(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(part, f.text)
+		_, _ = io.WriteString(part, files[name])
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

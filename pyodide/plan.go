@@ -116,6 +116,25 @@ func (e *Engine) storePlan(ctx context.Context, rt *runtime, w wish, p plan) err
 	return err
 }
 
+// without is the plan for a worker that has files installed already, by project:
+// nil when it has another version of one.
+func (p *plan) without(installed map[string]string) *plan {
+	if p == nil || len(installed) == 0 {
+		return p
+	}
+	rest := plan{Files: []planFile{}, Missing: p.Missing}
+	for _, file := range p.Files {
+		switch installed[file.Name] {
+		case "":
+			rest.Files = append(rest.Files, file)
+		case file.SHA256:
+		default:
+			return nil
+		}
+	}
+	return &rest
+}
+
 // files are the plan's files as the gateway knows them.
 func (p *plan) files() []gateway.File {
 	files := make([]gateway.File, len(p.Files))
@@ -125,8 +144,9 @@ func (p *plan) files() []gateway.File {
 	return files
 }
 
-// answer is the plan as a worker follows it.
-func (p *plan) answer() any {
+// answer is the plan as a worker follows it; images are the paths of its files'
+// images, empty for those without.
+func (p *plan) answer(images []string) any {
 	type file struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
@@ -135,6 +155,7 @@ func (p *plan) answer() any {
 		URL     string `json:"url"`
 		SHA256  string `json:"sha256"`
 		Dir     string `json:"dir"`
+		Image   string `json:"image"`
 	}
 	type followed struct {
 		Files   []file            `json:"files"`
@@ -144,9 +165,9 @@ func (p *plan) answer() any {
 		return map[string]any{"plan": nil}
 	}
 	f := followed{[]file{}, p.Missing}
-	for _, one := range p.Files {
+	for i, one := range p.Files {
 		path := "file/" + one.SHA256 + "/" + url.PathEscape(one.Filename)
-		f.Files = append(f.Files, file{one.Name, one.Version, one.Source, one.Filename, path, one.SHA256, one.Dir})
+		f.Files = append(f.Files, file{one.Name, one.Version, one.Source, one.Filename, path, one.SHA256, one.Dir, images[i]})
 	}
 	return map[string]any{"plan": f}
 }

@@ -3,30 +3,24 @@
 package pyodide
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
-// idle waits until the pool has done what it has to, and gives its idle workers.
-func idle(e *Engine) []*worker {
-	e.pool.jobs.Wait()
-	e.pool.mu.Lock()
-	defer e.pool.mu.Unlock()
-	return append([]*worker(nil), e.pool.idle...)
-}
-
 func TestWarmWorkers(t *testing.T) {
 	e := newEngine(t, func(o *Options) { o.Warm = 1 })
-	if n := len(idle(e)); n != 0 {
+	if n := len(e.pool.Idle()); n != 0 {
 		t.Fatalf("%d workers before the first run", n)
 	}
 	mark := python("import builtins\nseen = hasattr(builtins, 'mark')\nbuiltins.mark = 1\nseen")
 	completed(t, e, mark)
-	first := idle(e)
+	first := e.pool.Idle()
 	if len(first) != 1 {
 		t.Fatalf("%d workers after the first run, want 1", len(first))
 	}
@@ -38,7 +32,7 @@ func TestWarmWorkers(t *testing.T) {
 	default:
 		t.Error("the warm worker was not used, or outlived its run")
 	}
-	second := idle(e)
+	second := e.pool.Idle()
 	if len(second) != 1 || second[0] == first[0] {
 		t.Fatalf("the worker was not replaced by another one")
 	}
@@ -47,7 +41,7 @@ func TestWarmWorkers(t *testing.T) {
 		p := mark
 		p.Permissions = []string{}
 		completed(t, e, p)
-		if now := idle(e); len(now) != 1 || now[0] != second[0] {
+		if now := e.pool.Idle(); len(now) != 1 || now[0] != second[0] {
 			t.Error("the run took the warm worker")
 		}
 	})
@@ -57,11 +51,11 @@ func TestWarmWorkers(t *testing.T) {
 		if r := completed(t, e, mark); string(r.Value) != "false" {
 			t.Errorf("value %s", r.Value)
 		}
-		if now := idle(e); len(now) != 1 || now[0] == second[0] {
+		if now := e.pool.Idle(); len(now) != 1 || now[0] == second[0] {
 			t.Error("the dead worker was not replaced")
 		}
 	})
-	last := idle(e)
+	last := e.pool.Idle()
 	e.Close()
 	select {
 	case <-last[0].child.Ended():
@@ -73,10 +67,57 @@ func TestWarmWorkers(t *testing.T) {
 	}
 }
 
+// stateOfPython tells of all that a program could find that another left.
+const stateOfPython = `
+import asyncio, atexit, builtins, collections, contextvars, gc, json, linecache, os, pickle, pyodide_js, re, sys, threading, warnings
+tasks = [task.get_name() for task in asyncio.all_tasks(asyncio.get_event_loop())]
+async def task(): return asyncio.current_task().get_name()
+files = [(path, sorted(d), [(f, os.path.getsize(os.path.join(path, f))) for f in sorted(fs)])
+         for root in ("/home", "/tmp", "/rillbox") for path, d, fs in os.walk(root)]
+files += [sorted(os.listdir("/")), sorted(os.listdir("/proc/self/fd")), os.stat("main.py").st_ino]
+state = {
+    "modules": sorted(sys.modules), "builtins": sorted(vars(builtins)), "main": sorted(globals()),
+    "environment": dict(os.environ), "path": [*sys.path], "files": files, "tasks": [tasks, await task()],
+    "lines": sorted(linecache.cache), "threads": threading.active_count(), "atexit": atexit._ncallbacks(),
+    "filters": str(warnings.filters), "hooks": [str(sys.excepthook), str(sys.displayhook), len(sys.path_importer_cache)],
+    "thread": [str(threading.main_thread()), str(threading._counter)], "patterns": len(re._cache),
+    "context": [str(variable) for variable in contextvars.copy_context()], "recursion": sys.getrecursionlimit(),
+    "garbage": len(gc.garbage), "javascript": sorted(js_name for js_name in dir(__import__("js"))),
+    "names": {name: sorted(vars(module)) for name, module in sys.modules.items() if hasattr(module, "__dict__")},
+}
+gc.collect()
+state["objects"] = sorted(collections.Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in gc.get_objects()).items())
+print(json.dumps(state))`
+
+func TestWarmingUpLeavesNoTrace(t *testing.T) {
+	e := newEngine(t, func(o *Options) { o.Warm = 1 })
+	look := func(p supervisor.Program) map[string]any {
+		var state map[string]any
+		if err := json.Unmarshal([]byte(completed(t, e, p).Stdout.String()), &state); err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	cold := python(stateOfPython)
+	cold.Permissions = []string{}
+	want := look(cold)
+	e.pool.Warm()
+	warm := e.pool.Idle()
+	have := look(python(stateOfPython))
+	if len(warm) != 1 || len(e.pool.Idle()) != 1 || e.pool.Idle()[0] == warm[0] {
+		t.Fatal("the program did not run in the warm worker")
+	}
+	for name := range want {
+		if !reflect.DeepEqual(have[name], want[name]) {
+			t.Errorf("%s: warm %v\ncold %v", name, have[name], want[name])
+		}
+	}
+}
+
 func TestNoWarmWorkersUnlessAskedFor(t *testing.T) {
 	e := newEngine(t)
 	completed(t, e, python("1"))
-	if n := len(idle(e)); n != 0 {
+	if n := len(e.pool.Idle()); n != 0 {
 		t.Errorf("%d workers", n)
 	}
 }
@@ -124,7 +165,7 @@ const py = await loadPyodide({ indexURL: "`+rt.pyodide.Dir+`/" }); py.runPython(
 		completed(b, e, hello)
 		for b.Loop() {
 			b.StopTimer()
-			if len(idle(e)) == 0 {
+			if len(e.pool.Idle()) == 0 {
 				b.Fatal("no warm worker")
 			}
 			b.StartTimer()

@@ -2,8 +2,19 @@
  * Loads Pyodide in Deno, afresh or from a memory snapshot.
  *
  * Only what is used here of Pyodide's interface is declared, some of it
- * Pyodide's own internals (`_api`, `_makeSnapshot`): its version is pinned.
+ * Pyodide's own internals: its version is pinned.
+ *
+ * @module
  */
+
+import { createCore, type FileSystem, type Internals } from "./core.ts";
+import {
+  pagesInUse,
+  readMemory,
+  type Sink,
+  type Source,
+  writeMemory,
+} from "./memory.ts";
 
 /** A Python function, seen from JavaScript. */
 export interface PyFunction {
@@ -19,62 +30,20 @@ interface Stream {
   write?(buffer: Uint8Array): number;
 }
 
-/** Pyodide's internals, as far as they are used. */
-interface Internals {
-  install: unknown;
-  loadBinaryFile: unknown;
-  public_api: Pyodide;
-  fatal_error: (error: unknown) => void;
-}
-
 /** Pyodide's public interface, as far as it is used. */
 export interface Pyodide {
-  FS: {
-    mkdirTree(path: string): void;
-    writeFile(path: string, data: string | Uint8Array): void;
-  };
+  FS: FileSystem;
   _api: Internals;
   loadPackage: unknown;
   runPython(code: string): unknown;
   loadedPackages: Record<string, string>;
   pyimport(name: string): Record<string, PyFunction>;
+  /** Takes what is read every few instructions; 2 in it raises KeyboardInterrupt. */
+  setInterruptBuffer(buffer: { [0]: number }): void;
   setStdin(stream: Stream): void;
   setStdout(stream: Stream): void;
   setStderr(stream: Stream): void;
-  makeMemorySnapshot(
-    options: { serializer: (value: unknown) => string },
-  ): Uint8Array;
 }
-
-/** Pyodide's options, as far as they are used. */
-interface Options {
-  indexURL: string;
-  lockFileContents: string;
-  packageBaseUrl: string;
-  env: Record<string, string>;
-  createPyodideModule: (settings: Settings) => Promise<unknown>;
-  _makeSnapshot?: boolean;
-  _loadSnapshot?: Uint8Array;
-  _snapshotDeserializer?: (name: string) => unknown;
-}
-
-/** What Pyodide gives to the module that holds Python. */
-interface Settings {
-  API: Internals;
-}
-
-/** The Emscripten module that holds Python. */
-interface Core {
-  HEAP8: Int8Array;
-  growMemory(size: number): void;
-}
-
-/** The environment that Python sees. */
-const ENV = {
-  HOME: "/home/pyodide",
-  LANG: "C.UTF-8",
-  PYTHONDONTWRITEBYTECODE: "1",
-};
 
 /**
  * The JavaScript objects that a snapshot's Python holds and that Pyodide can't
@@ -88,60 +57,57 @@ const CARRIED: Record<string, (api: Internals) => unknown> = {
   loadBinaryFile: (api) => api.loadBinaryFile,
 };
 
-/** Loads Pyodide from its files, ready to be made a snapshot of. */
-export async function loadFresh(directory: URL): Promise<Pyodide> {
-  return await load(directory, (lock) => lock, { _makeSnapshot: true });
-}
-
-/** The memory of a Pyodide that loadFresh returned. */
-export function snapshotOf(pyodide: Pyodide): Uint8Array {
-  return pyodide.makeMemorySnapshot({
-    serializer(value) {
-      for (const [name, get] of Object.entries(CARRIED)) {
-        if (get(pyodide._api) === value) return name;
-      }
-      throw new Error(`Cannot carry ${value} in a snapshot`);
-    },
+/** Loads Pyodide from its files in directory; save writes it as it is then. */
+export async function loadFresh(
+  directory: string,
+): Promise<{ pyodide: Pyodide; save: (to: Sink) => void }> {
+  let touched: boolean[] = [];
+  const core = await createCore(directory, {
+    lock: (lock) => lock,
+    beforePython: (core) => touched = pagesInUse(core.HEAPU8),
   });
+  const pyodide = core.API.finalizeBootstrap();
+  core.API.sys.path.insert(0, "");
+  core.API._pyodide.set_excepthook();
+  await settle(core.API);
+  const save = (to: Sink) => {
+    const snapshot = core.API.makeSnapshot((value) => nameOf(value, core.API));
+    const start = snapshot.length - core.HEAPU8.length;
+    const beside = snapshot.subarray(0, start);
+    writeMemory(to, snapshot.subarray(start), beside, touched);
+  };
+  return { pyodide, save };
 }
 
-/** Loads Pyodide as snapshotOf saw it. */
-export async function loadSnapshot(
-  directory: URL,
-  snapshot: Uint8Array,
+function nameOf(value: unknown, api: Internals): string {
+  for (const [name, get] of Object.entries(CARRIED)) {
+    if (get(api) === value) return name;
+  }
+  throw new Error(`Cannot carry ${value} in a snapshot`);
+}
+
+/** Loads Pyodide as it was saved. */
+export async function loadSaved(
+  directory: string,
+  from: Source,
 ): Promise<Pyodide> {
   // What is known of packages is in the snapshot, with micropip.
-  return await load(directory, (lock) => ({ ...lock, packages: {} }), {
-    _loadSnapshot: snapshot,
+  const lock = (lock: object) => ({ ...lock, packages: {} });
+  const core = await createCore(directory, { lock });
+  const beside = readMemory(from, (size) => {
+    core.growMemory(size);
+    return core.HEAPU8;
   });
+  const pyodide = core.API.finalizeBootstrap(
+    core.API.restoreSnapshot(beside),
+    (name) => CARRIED[name]?.(core.API),
+  );
+  await settle(core.API);
+  return pyodide;
 }
 
-async function load(
-  directory: URL,
-  changeLock: (lock: Record<string, unknown>) => unknown,
-  options: Partial<Options>,
-): Promise<Pyodide> {
-  const [pyodide, core, lock] = await Promise.all([
-    import(new URL("pyodide.mjs", directory).href),
-    import(new URL("pyodide.asm.mjs", directory).href),
-    Deno.readTextFile(new URL("pyodide-lock.json", directory)),
-  ]);
-  let api: Internals;
-  return await pyodide.loadPyodide({
-    // Found by Pyodide itself from a stack trace otherwise, wrongly in Deno.
-    indexURL: directory.pathname,
-    lockFileContents: JSON.stringify(changeLock(JSON.parse(lock))),
-    packageBaseUrl: "/",
-    env: ENV,
-    async createPyodideModule(settings: Settings) {
-      api = settings.API;
-      const module: Core = await core.default(settings);
-      // Pyodide copies a snapshot without making room for it.
-      const size = options._loadSnapshot?.byteLength ?? 0;
-      if (size > module.HEAP8.byteLength) module.growMemory(size);
-      return module;
-    },
-    _snapshotDeserializer: (name: string) => CARRIED[name]?.(api),
-    ...options,
-  });
+async function settle(api: Internals): Promise<void> {
+  await api.packageIndexReady;
+  // The worker connects its own; by default they are Node's.
+  api.initializeStreams(() => null, () => {}, () => {});
 }

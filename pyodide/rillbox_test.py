@@ -2,14 +2,19 @@
 
 import ast
 import asyncio
+import base64
 import contextlib
 import io
 import json
+import os
+import struct
 import sys
 import unittest
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from rillbox import errors, names, packages, runner, values
+from rillbox import display, errors, figures, names, packages, runner, session, values
 
 
 class Values(unittest.TestCase):
@@ -117,6 +122,222 @@ class Errors(unittest.TestCase):
         )
 
 
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def made(**methods: Any) -> Any:
+    """An object whose methods return these, or raise them."""
+
+    def method(answer: Any) -> Any:
+        def call(_self: Any, **_: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+    return type("Made", (), {f"_repr_{k}_": method(v) for k, v in methods.items()})()
+
+
+class Screened(unittest.TestCase):
+    """What is shown, as the supervisor receives it."""
+
+    def setUp(self) -> None:
+        self.frames: list[dict[str, Any]] = []
+        self.begin(2**20)
+
+    def begin(self, limit: int) -> None:
+        display.begin(lambda frame: self.frames.append(json.loads(frame)), limit)
+
+    def data(self) -> list[dict[str, str]]:
+        return [frame["data"] for frame in self.frames if frame.get("data")]
+
+    def notes(self) -> str:
+        return "\n".join(frame.get("note", "") for frame in self.frames)
+
+
+class Displays(Screened):
+    def test_forms(self) -> None:
+        png, jpeg = base64.b64encode(PNG).decode(), base64.b64encode(b"\xff\xd8").decode()
+        for value, want in (
+            (made(html="<b>"), {"text/html": "<b>"}),
+            (made(markdown="*a*", latex="$a$"), {"text/markdown": "*a*", "text/latex": "$a$"}),
+            (made(svg="<svg/>"), {"image/svg+xml": "<svg/>"}),
+            (made(png=PNG), {"image/png": png}),
+            (made(png=png), {"image/png": png}),
+            (made(png=(PNG, {"width": 2})), {"image/png": png}),
+            (made(png=PNG, jpeg=b"\xff\xd8"), {"image/png": png}),
+            (made(png=None, jpeg=b"\xff\xd8"), {"image/jpeg": jpeg}),
+            (made(json={"a": [1]}), {"application/json": '{"a": [1]}'}),
+            (made(mimebundle={"text/x": "y", "image/png": PNG}), {"text/x": "y", "image/png": png}),
+            (made(mimebundle=({"text/plain": "t"}, {"text/plain": {}})), {"text/plain": "t"}),
+            (made(mimebundle={"text/html": "first"}, html="second"), {"text/html": "first"}),
+            (made(mimebundle=None, html="<b>"), {"text/html": "<b>"}),
+            (made(html=None, png=NotImplementedError()), {}),
+        ):
+            with self.subTest(want):
+                forms, notes = display.forms_of(value)
+                self.assertEqual((forms, notes), (want, []))
+
+    def test_forms_that_fail_leave_a_note_and_the_others(self) -> None:
+        class Unprintable(ValueError):
+            def __str__(self) -> str:
+                raise TypeError
+
+        for method, answer, note in (
+            ("html", ValueError("no"), "_repr_html_ of Made raised ValueError: no."),
+            ("html", Unprintable(), "raised Unprintable"),
+            ("html", 3, "_repr_html_ of Made returned an object of int."),
+            ("png", ["x"], "returned an object of list"),
+            ("mimebundle", "text", "returned an object of str"),
+            ("mimebundle", {"text/x": {1, 2}}, "raised TypeError"),
+            ("mimebundle", RecursionError("deep"), "raised RecursionError: deep"),
+        ):
+            with self.subTest(note):
+                forms, notes = display.forms_of(made(**{method: answer, "markdown": "m"}))
+                self.assertEqual(forms, {"text/markdown": "m"})
+                self.assertIn(note, "".join(notes))
+
+    def test_objects_that_answer_to_anything_have_no_forms(self) -> None:
+        class Broken:
+            def __getattr__(self, name: str) -> Any:
+                raise RuntimeError(name)
+
+        for value in (mock.MagicMock(), Broken(), type(made(html="<b>")), 3, "text", None):
+            self.assertEqual(display.forms_of(value), ({}, []))
+
+    def test_display(self) -> None:
+        shown: Any = vars(__import__("builtins"))["display"]
+        shown(3, "text", made(html="<b>"))
+        texts = [form["text/plain"].partition(" at ")[0] for form in self.data()]
+        self.assertEqual(texts[:2], ["3", "'text'"])
+        self.assertEqual(self.data()[2]["text/html"], "<b>")
+        self.frames.clear()
+        both = made(html="<b>", markdown="*b*")
+        shown(both, include=["text/html"])
+        shown(both, exclude=["text/html", "text/plain"])
+        shown({"image/png": PNG, "text/plain": "p"}, raw=True)
+        self.assertEqual(
+            self.data(),
+            [
+                {"text/html": "<b>"},
+                {"text/markdown": "*b*"},
+                {"image/png": base64.b64encode(PNG).decode(), "text/plain": "p"},
+            ],
+        )
+
+    def test_values_are_shown_only_for_more_than_their_repr(self) -> None:
+        for value in (None, 3, [1], object()):
+            display.SCREEN.finish(value)
+        self.assertEqual(self.frames, [])
+        display.SCREEN.finish(made(html="<b>"))
+        self.assertEqual(self.data()[0]["text/html"], "<b>")
+        self.assertIn("Made object", self.data()[0]["text/plain"])
+
+    def test_echoed_values_are_shown_in_any_case(self) -> None:
+        for value in (None, 3, "a", (1,)):
+            display.SCREEN.finish(value, echo=True)
+        self.assertEqual(self.data(), [{"text/plain": text} for text in ("3", "'a'", "(1,)")])
+
+    def test_what_is_too_large_is_left_out(self) -> None:
+        self.begin(display.RESERVE + 1000)
+        display.display(made(html="x" * 2000, markdown="small"))
+        self.assertEqual(self.data()[0]["text/markdown"], "small")
+        self.assertIn("text/html of 2000 bytes is left out", self.notes())
+        for _ in range(3):
+            display.display({"text/html": "x" * 2000}, raw=True)
+        display.SCREEN.finish()
+        self.assertEqual([f["left_out"] for f in self.frames[1:]], [1, 2, 3])
+        total = sum(len(json.dumps(frame)) + 1 for frame in self.frames)
+        self.assertLessEqual(total, display.RESERVE + 1000)
+
+
+class Libraries(Screened):
+    """The real libraries where they are installed, else what testdata has in their names."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        sys.path.append(str(Path(__file__).parent / "testdata" / "libraries"))
+        self.addCleanup(sys.path.pop)
+        environment = mock.patch.dict(os.environ, MPLBACKEND=figures.BACKEND)
+        environment.start()
+        self.addCleanup(environment.stop)
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Those of the pictures, in pixels."""
+        found = []
+        for forms in self.data():
+            content = base64.b64decode(forms["image/png"])
+            self.assertTrue(content.startswith(PNG))
+            found.append(struct.unpack(">II", content[16:24]))
+        return found
+
+    def test_open_figures_are_shown_at_the_end_and_closed(self) -> None:
+        from matplotlib import pyplot
+
+        pyplot.figure()  # nothing is in it
+        pyplot.figure()
+        pyplot.plot([1, 2])
+        _, axes = pyplot.subplots(figsize=(40, 20))
+        axes.plot([3])
+        display.SCREEN.finish()
+        self.assertEqual(len(self.data()), 2)
+        for (width, height), most in zip(self.sizes(), ((640, 480), (1600, 800)), strict=True):
+            self.assertTrue(most[0] // 2 < width <= most[0] and most[1] // 2 < height <= most[1])
+        self.assertIn("4000 by 2000 pixels is shown at 1600 by 800", self.notes())
+        self.assertEqual(pyplot.get_fignums(), [])
+
+    def test_show_shows_and_closes(self) -> None:
+        from matplotlib import pyplot
+
+        for line in ([1, 2], [3, 4]):
+            pyplot.plot(line)
+            pyplot.show()
+            self.assertEqual(pyplot.get_fignums(), [])
+        display.SCREEN.finish()
+        self.assertEqual(len(self.data()), 2)
+
+    def test_a_figure_that_is_the_value_comes_once_and_last(self) -> None:
+        from matplotlib import pyplot
+
+        first, axes = pyplot.subplots()
+        axes.plot([1])
+        pyplot.figure(figsize=(3, 3))
+        pyplot.plot([1])
+        display.SCREEN.finish(first)
+        (width, _), (last, _) = self.sizes()
+        self.assertLess(width, last)
+
+    def test_a_figure_that_can_not_be_drawn_leaves_a_note(self) -> None:
+        from matplotlib import pyplot
+        from matplotlib.figure import Figure
+
+        with mock.patch.object(Figure, "savefig", side_effect=ValueError("could not draw")):
+            pyplot.plot([1])
+            display.SCREEN.finish()
+        self.assertIn("Figure raised ValueError: could not draw", self.notes())
+        self.assertIn("Figure size", self.data()[0]["text/plain"])
+
+    def test_pictures(self) -> None:
+        from PIL import Image
+
+        display.display(Image.new("L", (40, 20)), Image.new("L", (4000, 100)))
+        self.assertEqual(self.sizes(), [(40, 20), (1600, 40)])
+        self.assertIn("4000 by 100 pixels is shown at 1600 by 40", self.notes())
+
+    def test_frames(self) -> None:
+        import pandas
+
+        frame = pandas.DataFrame({"a": list(range(1000)), "b": list(range(1000))})
+        display.SCREEN.finish(frame)
+        forms = self.data()[0]
+        self.assertIn("[1000 rows x 2 columns]", forms["text/plain"])
+        self.assertLess(len(forms["text/plain"].splitlines()), 30)
+        self.assertIn("<table", forms["text/html"])
+        display.SCREEN.finish(pandas.Series(range(1000)))
+        self.assertIn("Length: 1000", self.data()[1]["text/plain"])
+
+
 LISTED = {"numpy": "numpy", "yaml": "pyyaml", "google.protobuf": "protobuf"}
 
 
@@ -146,19 +367,22 @@ class Names(unittest.TestCase):
         )
 
     def test_inline_metadata(self) -> None:
-        code = '# /// script\n# dependencies = [\n#   "rich>=13",\n# ]\n# ///\nimport rich\n'
-        self.assertEqual(names.inline_dependencies(code), ["rich>=13"])
-        self.assertEqual(names.inline_dependencies("print(1)"), [])
-        self.assertEqual(names.inline_dependencies("# /// script\n# x = 1\n# ///\n"), [])
+        code = '# /// script\n# dependencies = [\n#   "rich>=13",\n# ]\n%s# ///\nimport rich\n'
+        self.assertEqual(names.inline_metadata(code % "").dependencies, ["rich>=13"])
+        both = names.inline_metadata(code % '# requires-python = ">=3.11"\n')
+        self.assertEqual(both, names.Metadata(["rich>=13"], ">=3.11"))
+        self.assertEqual(names.inline_metadata("print(1)"), names.Metadata())
+        self.assertEqual(names.inline_metadata("# /// script\n# x = 1\n# ///\n"), names.Metadata())
 
     def test_bad_inline_metadata(self) -> None:
         for code in (
             "# /// script\n# dependencies = [\n# ///\n",
             "# /// script\n# dependencies = 3\n# ///\n",
+            "# /// script\n# requires-python = 3.11\n# ///\n",
             "# /// script\n# x = 1\n# ///\n\n# /// script\n# x = 1\n# ///\n",
         ):
             with self.subTest(code), self.assertRaises(names.MetadataError):
-                names.inline_dependencies(code)
+                names.inline_metadata(code)
 
 
 class Shelf:
@@ -170,8 +394,11 @@ class Shelf:
         self.available = available
         self.calls: list[list[str]] = []
 
-    def use(self, gateway: str) -> None:
-        self.gateway = gateway
+    def use(self, gateway: str, host: packages.Host) -> None:
+        self.gateway, self.host = gateway, host
+
+    def refuse(self, python: str) -> str:
+        return f"no {python}" if python else ""
 
     async def follow(self, files: list[dict[str, str]]) -> None:
         self.installed.extend(files)
@@ -198,6 +425,12 @@ class Wire:
         self.send(frame)
         return json.dumps({"plan": self.plan})
 
+    def mount(self, image: str, metadata: str) -> None:
+        raise AssertionError(f"{image} is mounted")
+
+    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool:
+        raise AssertionError(f"{filename} is installed")
+
 
 class Packages(unittest.TestCase):
     def install(self, wish: packages.Wanted, shelf: Shelf, wire: Wire) -> dict[str, str]:
@@ -221,6 +454,12 @@ class Packages(unittest.TestCase):
     def test_requirements_must_be_had(self) -> None:
         with self.assertRaisesRegex(packages.PackageError, "no nowhere"):
             self.install(packages.Wanted(["nowhere"], []), Shelf(set()), Wire())
+
+    def test_python_must_be_one_that_is_asked_for(self) -> None:
+        wire = Wire()
+        with self.assertRaisesRegex(packages.PackageError, "no <3"):
+            self.install(packages.Wanted(["a"], [], "<3"), Shelf({"a"}), wire)
+        self.assertEqual(wire.frames, [])
 
     def test_imports_are_a_wish(self) -> None:
         wire = Wire()
@@ -252,7 +491,7 @@ class Runner(unittest.TestCase):
         sys.modules["__main__"] = type(sys)("__main__")
 
     def run_code(self, code: str) -> tuple[runner.Ending, str]:
-        program = runner.Program(code, "main.py", [], [], {}, 2**20, "")
+        program = runner.Program(code, "main.py", [], [], {}, 2**20, 2**20, "")
         body, last = runner.compile_program(ast.parse(code), "main.py")
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -319,6 +558,102 @@ class Runner(unittest.TestCase):
         self.assertEqual(ending.code, 0)
         self.assertIn("cancelled", output)
         self.assertIn("ended before these tasks did: tick", output)
+
+
+class Cells(unittest.TestCase):
+    def setUp(self) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self.addCleanup(loop.close)
+        main = sys.modules["__main__"]
+        self.addCleanup(sys.modules.__setitem__, "__main__", main)
+        sys.modules["__main__"] = type(sys)("__main__")
+        self.interrupt_at: int | None = None
+        self.states: list[bool] = []
+        self.wire = Wire()
+        self.wire.interruptible = self.interruptible  # type: ignore[attr-defined]
+        host: Any = self.wire
+        self.session = session.Session(host, Loop(), Shelf(set()))
+        for name, value in (("renew", lambda env: None), ("streams", mock.MagicMock())):
+            patch = mock.patch.object(runner, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        patch = mock.patch.object(session, "streams", mock.MagicMock())
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def interruptible(self, on: bool) -> None:
+        """The host's; it interrupts when it is called for the time that the test says."""
+        self.states.append(on)
+        if len(self.states) - 1 == self.interrupt_at:
+            raise KeyboardInterrupt
+
+    def run_cell(self, code: str, **more: Any) -> dict[str, Any]:
+        request = {"code": code, "limit": 2**20, "displays": 2**20, "gateway": "", **more}
+        self.wire.frames.clear()
+        self.session.run(json.dumps(request))
+        return self.wire.frames[-1]
+
+    def test_state_lives_on(self) -> None:
+        for code, want in (
+            ("import math\nx = 6", None),
+            ("x * 7", 42),
+            ("_ + 1", 43),
+            ("def f(): return math.floor(x / 4)\nf()", 1),
+            ("import asyncio\nx = await asyncio.sleep(0, 5)\nx", 5),
+            ("_", 5),
+        ):
+            with self.subTest(code):
+                result = self.run_cell(code)
+                self.assertEqual((result.get("value"), result["code"]), (want, 0), result)
+
+    def test_an_error_leaves_what_ran_before_it(self) -> None:
+        result = self.run_cell("a = 1\nb = 2 / 0\nc = 3")
+        self.assertEqual(result["error"]["name"], "ZeroDivisionError")
+        self.assertIn('File "<cell 1>", line 2', result["error"]["stack"])
+        self.assertEqual(
+            self.run_cell("[n in globals() for n in 'abc']")["value"], [True, False, False]
+        )
+        self.assertIn("SyntaxError", self.run_cell("def f(:")["error"]["name"])
+        self.assertEqual(self.run_cell("a")["value"], 1)
+
+    def test_an_exit_ends_the_cell_alone(self) -> None:
+        result = self.run_cell("import sys; sys.exit(3)")
+        self.assertEqual((result["code"], result.get("error")), (3, None))
+        self.assertEqual(self.run_cell("sys.argv", args=["-x"])["value"], ["", "-x"])
+
+    def test_tasks_go_on_at_the_next_cell(self) -> None:
+        self.run_cell(
+            "import asyncio\nseen = []\nasync def tick():\n"
+            "  for i in range(9):\n    seen.append(i); await asyncio.sleep(0)\n"
+            "task = asyncio.ensure_future(tick()); await asyncio.sleep(0)"
+        )
+        before = self.run_cell("len(seen)")["value"]
+        self.assertGreater(self.run_cell("len(seen)")["value"], before)
+        self.run_cell("await task")
+        self.assertEqual(self.run_cell("len(seen)")["value"], 9)
+
+    def test_an_interruption_is_an_error_wherever_it_comes(self) -> None:
+        for at, code in ((0, "1"), (1, "1"), (1, "1/0")):
+            with self.subTest(at=at, code=code):
+                self.states.clear()
+                self.interrupt_at = at
+                result = self.run_cell(code)
+                self.assertEqual(result["error"]["name"], "KeyboardInterrupt")
+                self.assertEqual(result["code"], 130)
+                self.assertIs(self.states[-1], False)
+
+    def test_completion(self) -> None:
+        self.run_cell("import os\nvalue_of_mine = {'k': 1}\nclass C:\n  attribute = 1\nc = C()")
+        for text, want in (
+            ("os.path.joi", "os.path.join"),
+            ("print(value_of", "value_of_mine"),
+            ("c.attr", "c.attribute"),
+            ("impor", "import"),
+        ):
+            self.assertIn(want, self.run_cell("", complete=text)["value"], text)
+        for text in ("", "f().x", "a[0].b", "'text'.up", "1.", "nothing.x"):
+            self.assertEqual(self.run_cell("", complete=text)["value"], [], text)
 
 
 if __name__ == "__main__":

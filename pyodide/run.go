@@ -25,12 +25,18 @@ type run struct {
 	emit    func(supervisor.Event)
 	grant   *gateway.Grant
 
+	// write gives the worker a request. installed are the files that it has from
+	// before, by project; a program's worker has none.
+	write     func(any) error
+	installed map[string]string // a file's project → its SHA-256
+
 	wish    *wish
-	planned bool      // the wish's plan was known
-	said    plan      // what was installed before the program started
-	before  int       // how many files had been served by then
-	started time.Time // of the program; zero before
-	fatal   string    // what broke Python
+	planned bool       // the wish's plan was known
+	said    plan       // what was installed before the program started
+	lacking []planFile // of that, what has no image yet
+	before  int        // how many files had been served by then
+	started time.Time  // of the program; zero before
+	fatal   string     // what broke Python
 }
 
 // request is what a worker gets; see runner.Program.
@@ -41,45 +47,61 @@ type request struct {
 	Packages []string          `json:"packages"`
 	Env      map[string]string `json:"env"`
 	Limit    int64             `json:"limit"`
+	Displays int64             `json:"displays"`
 	Gateway  string            `json:"gateway"`
+	Echo     bool              `json:"echo"`
 }
 
 func newRun(e *Engine, rt *runtime, w *worker, p supervisor.Program, emit func(supervisor.Event)) *run {
-	return &run{e: e, rt: rt, worker: w, program: p, emit: emit}
+	write := func(request any) error { return deno.WriteRequest(w.child.Stdin(), request) }
+	return &run{e: e, rt: rt, worker: w, program: p, emit: emit, write: write}
 }
 
 // do runs the program to its end.
 func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	child, limits := r.worker.child, r.e.o.Limits
-	r.grant = r.rt.gateway.Grant(func(stage string, done, total int64) {
-		r.emit(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
-	})
+	r.grant = r.rt.gateway.Grant(r.tell)
 	defer r.grant.Close()
 	child.Attach(ctx, r.emit)
 	child.SetDeadline(limits.InstallTimeout, "package installation")
-	go r.send(child)
+	go r.send(r.request())
 	outcome := deno.ReadOutcome(r.worker.frames, func(frame deno.Frame) error { return r.take(ctx, frame) })
 	exit := child.Wait()
 	ended := time.Now()
+	r.e.makeImages(r.rt, r.lacking)
 
 	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
 		broken := r.broken(outcome, exit)
-		if r.fatal == "" || !r.worker.ready {
+		if !r.worker.ready {
+			return supervisor.Result{}, fmt.Errorf("%w: %w", errNotLoaded, broken)
+		}
+		if r.fatal == "" {
 			return supervisor.Result{}, broken
 		}
 		// Reading the program or its packages was too much for Python.
 		r.e.o.Log.Warn("a Python worker broke at its request", "error", broken)
 	}
-	result := outcome.Into(exit)
-	if r.fatal != "" && exit.Status == supervisor.Failed {
-		result.Status = supervisor.Crashed
-		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal}
-	}
+	result := r.result(outcome, exit)
 	if !r.started.IsZero() {
 		result.Duration = ended.Sub(r.started)
 	}
 	r.tellPackages(&result)
 	return result, nil
+}
+
+// tell tells of downloads.
+func (r *run) tell(stage string, done, total int64) {
+	r.emit(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
+}
+
+// result is the outcome of a run whose worker has ended.
+func (r *run) result(outcome deno.Outcome, exit supervisor.Exit) supervisor.Result {
+	result := outcome.Into(exit)
+	if r.fatal != "" && exit.Status == supervisor.Failed {
+		result.Status = supervisor.Crashed
+		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal}
+	}
+	return result
 }
 
 // broken is the error of a worker that ended before its program started.
@@ -91,13 +113,18 @@ func (r *run) broken(outcome deno.Outcome, exit supervisor.Exit) error {
 	return fmt.Errorf("the Python worker ended before the program started (exit status %d %s): %s %s", exit.Code, exit.Reason, why, exit.Stderr)
 }
 
-// send gives the worker its request.
-func (r *run) send(child *supervisor.Child) {
-	err := deno.WriteRequest(child.Stdin(), request{
+// request is what the worker gets for the program.
+func (r *run) request() request {
+	limits := r.e.o.Limits
+	return request{
 		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages,
-		Env: r.e.variables(), Limit: max(r.e.o.Limits.Result-256, 64), Gateway: r.grant.BaseURL(),
-	})
-	if err != nil { // it has ended, and Wait says why
+		Env: r.e.variables(), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.grant.BaseURL(), Echo: r.program.Echo,
+	}
+}
+
+// send gives the worker a request.
+func (r *run) send(request any) {
+	if err := r.write(request); err != nil { // it has ended, and Wait says why
 		r.e.o.Log.Debug("a Python worker did not take its request", "error", err)
 	}
 }
@@ -134,7 +161,7 @@ func (r *run) resolve(frame deno.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	plan := r.e.findPlan(r.rt, *r.wish)
+	plan := r.e.findPlan(r.rt, *r.wish).without(r.installed)
 	if plan != nil {
 		if err := r.grant.Allow(plan.files()); err != nil {
 			r.e.o.Log.Warn("an install plan is not followed", "error", err)
@@ -144,8 +171,15 @@ func (r *run) resolve(frame deno.Frame) error {
 	r.planned = plan != nil
 	if !r.planned {
 		r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(r.wish.names(), ", ")})
+		return r.write(plan.answer(nil))
 	}
-	return deno.WriteRequest(r.worker.child.Stdin(), plan.answer())
+	images := r.lend(plan.Files)
+	for i, file := range plan.Files {
+		if images[i] == "" {
+			r.lacking = append(r.lacking, file)
+		}
+	}
+	return r.write(plan.answer(images))
 }
 
 // keep checks what a worker installed, and keeps it as the wish's plan.
@@ -158,9 +192,10 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 	if r.said, err = checkPlan(said, r.grant.Served()); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	if r.planned {
+	if r.planned || len(r.installed) > 0 { // others begin with nothing installed
 		return nil
 	}
+	r.lacking = r.said.Files
 	if err := r.e.storePlan(ctx, r.rt, *r.wish, r.said); err != nil {
 		r.e.o.Log.Warn("an install plan is not kept", "error", err)
 	}
@@ -169,22 +204,36 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 
 // start is the moment from which the program has its time and its input.
 func (r *run) start() error {
-	r.before = len(r.grant.Served())
-	r.started = time.Now()
+	r.begin()
 	r.worker.child.SetDeadline(r.e.timeout(r.program), "the program")
-	r.worker.frames.SetLimit(r.e.o.Limits.Result)
 	go feed(r.worker.child.Stdin(), r.program.Stdin)
 	return nil
 }
 
-// tellPackages says what was installed, before the program and by it.
-func (r *run) tellPackages(result *supervisor.Result) {
+// begin takes note that the guest's code runs now: what comes is the guest's.
+func (r *run) begin() {
+	r.before = len(r.grant.Served())
+	r.started = time.Now()
+	r.worker.frames.SetLimit(r.e.o.Limits.Result)
+	r.worker.frames.AllowDisplays(r.e.o.Limits.Displays)
+}
+
+// files are those that were installed, before the program and by it.
+func (r *run) files() []gateway.File {
 	files := r.said.files()
 	if !r.started.IsZero() {
 		files = append(files, r.grant.Served()[r.before:]...)
 	}
-	result.Packages = packages(files)
+	return slices.DeleteFunc(files, func(f gateway.File) bool { return r.installed[f.Name] == f.SHA256 })
+}
+
+// tellPackages says what was installed, and what could not be.
+func (r *run) tellPackages(result *supervisor.Result) {
+	result.Packages = packages(r.files())
 	for _, module := range slices.Sorted(maps.Keys(r.said.Missing)) {
-		result.Notes = append(result.Notes, fmt.Sprintf("nothing was installed for `import %s`: %s", module, r.said.Missing[module]))
+		reason := r.said.Missing[module]
+		if result.Error == nil || !strings.Contains(result.Error.Message, reason) { // else it has been told
+			result.Notes = append(result.Notes, fmt.Sprintf("nothing was installed for `import %s`: %s", module, reason))
+		}
 	}
 }

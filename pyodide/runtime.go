@@ -25,6 +25,7 @@ type runtime struct {
 	pyodide  Distribution
 	worker   string // the directory of the worker's own files
 	snapshot string // the file
+	key      string // of the snapshot: Pyodide, Deno and our sources
 	heap     int64  // bytes of the snapshot
 	gateway  *gateway.Gateway
 	// origin tells plans of this index and CDN from those of others, policy
@@ -117,6 +118,9 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 	if err = e.takeSnapshot(ctx, rt, func() { tell("preparing Python", 0, 0) }); err != nil {
 		return nil, err
 	}
+	if rt.key, err = snapshotKey(rt); err != nil {
+		return nil, err
+	}
 	return rt, e.openGateway(rt)
 }
 
@@ -159,7 +163,8 @@ func (e *Engine) indexes(rt *runtime) ([]string, error) {
 	return []string{index}, err
 }
 
-// isReady says whether all that a run needs is on this machine.
+// isReady says whether all that a run needs is on this machine, without reading
+// it: what is found to be corrupt when it is used is made again.
 func (e *Engine) isReady() bool {
 	e.mu.Lock()
 	made := e.runtime != nil
@@ -167,20 +172,12 @@ func (e *Engine) isReady() bool {
 	if made {
 		return true
 	}
-	binary, err := deno.Cached(e.ctx, deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath})
-	if err != nil {
+	distribution, there := availableDistribution(e.locateOptions(nil))
+	if !there || !deno.Available(deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}) {
 		return false
 	}
-	distribution, err := CachedDistribution(e.locateOptions(nil))
-	if err != nil {
-		return false
-	}
-	key, err := snapshotKey(&runtime{deno: binary, pyodide: distribution})
-	if err != nil {
-		return false
-	}
-	_, err = e.o.Cache.Get(snapshotKind, key)
-	return err == nil
+	key, err := snapshotKey(&runtime{pyodide: distribution})
+	return err == nil && e.o.Cache.Has(snapshotKind, key)
 }
 
 // digest tells lists of strings apart.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	gort "runtime"
 	"slices"
+	"sync"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
@@ -38,8 +39,46 @@ func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, making func()) e
 	if err != nil {
 		return fmt.Errorf("look at the snapshot of Python: %w", err)
 	}
-	rt.heap = info.Size()
+	rt.heap = info.Size() // the rest of Python's memory is zero
 	return nil
+}
+
+// errNotLoaded is wrapped by the errors of workers that ended before they were
+// ready.
+var errNotLoaded = errors.New("the worker could not load Python")
+
+// renewal replaces a snapshot that can't be loaded, once in the life of an Engine.
+type renewal struct {
+	mu   sync.Mutex
+	done bool
+}
+
+// renew gives a runtime with another snapshot in place of one whose snapshot was
+// not loaded; false when there is none.
+func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Event)) (*runtime, bool) {
+	e.renewal.mu.Lock()
+	defer e.renewal.mu.Unlock()
+	e.mu.Lock()
+	now := e.runtime
+	e.mu.Unlock()
+	if now != rt || e.renewal.done {
+		return now, now != rt && now != nil
+	}
+	e.renewal.done = true
+	e.o.Log.Warn("the snapshot of Python was not loaded and is made anew")
+	fresh := *rt
+	err := e.o.Cache.Remove(snapshotKind, rt.key)
+	if err == nil {
+		err = e.takeSnapshot(ctx, &fresh, func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
+	}
+	if err != nil {
+		e.o.Log.Warn("the snapshot of Python can't be made anew", "error", err)
+		return nil, false
+	}
+	e.mu.Lock()
+	e.runtime = &fresh
+	e.mu.Unlock()
+	return &fresh, true
 }
 
 // snapshotKey tells snapshots of other versions apart, and those of an

@@ -6,10 +6,10 @@
  * `rillbox` package. The snapshot goes to fd 3. No guest's code runs here.
  */
 
-import { loadFresh, snapshotOf } from "./pyodide.ts";
+import { loadFresh } from "./pyodide.ts";
 
 const [directory, wheel, modules] = Deno.args;
-const pyodide = await loadFresh(new URL(`file://${directory}/`));
+const { pyodide, save } = await loadFresh(directory!);
 const { FS } = pyodide;
 FS.mkdirTree("/rillbox/rillbox");
 for (const entry of Deno.readDirSync(modules!)) {
@@ -28,7 +28,4 @@ boot()
 del boot
 `);
 using output = Deno.openSync("/dev/fd/3", { write: true });
-let rest = snapshotOf(pyodide);
-while (rest.length > 0) {
-  rest = rest.subarray(output.writeSync(rest));
-}
+save(output);

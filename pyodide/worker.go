@@ -4,18 +4,20 @@ package pyodide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
+	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
 const (
 	wasmPage = 64 << 10
-	minHeap  = 64 << 20 // of Python, to start
+	minHeap  = 64 << 20 // that Python can start with, in bytes
 	// startMemory is what a worker may use before it is ready; it takes some
-	// 200 MB, and loading Python without a snapshot some 300.
+	// 130 MB, and loading Python without a snapshot some 300.
 	startMemory = 512 << 20
 	// codeMemory is left of a program's memory for what V8 compiles while it
 	// runs, so that a full heap ends in Python's MemoryError before we end it.
@@ -38,18 +40,67 @@ const (
 type worker struct {
 	child  *supervisor.Child
 	frames *deno.FrameReader
-	ready  bool // it has said that it takes a request
+	loan   *cache.Loan // what it may read of the cache's packages
+	ready  bool        // it has said that it takes a request
 }
 
-// startWorker starts a worker; it is ready when its first frame says so.
-func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions) (*worker, error) {
-	own := needs{read: []string{rt.pyodide.Dir, rt.snapshot, rt.worker}, connect: rt.gateway.Addr()}
-	child, err := e.startChild(rt, permissions, own, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot)
+// startAhead starts a worker for the pool and waits until it is ready.
+func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
+	rt, err := e.ready(ctx, func(supervisor.Event) {})
+	if err != nil {
+		return nil, err
+	}
+	w, err := e.launchWorker(rt, e.o.Permissions, needs{ahead: true})
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "the server ends") })()
+	if err := w.awaitReady(); err != nil {
+		exit := w.discard()
+		e.o.Log.Debug("a warm Python worker did not start", "error", err, "stderr", exit.Stderr.String())
+		return nil, err
+	}
+	return w, nil
+}
+
+// startWorker starts a worker for a program; it is ready when its first frame
+// says so. The program's text is not needed yet.
+func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (*worker, error) {
+	return e.launchWorker(rt, permissions, needs{workspace: p.Workspace, readOnly: p.ReadOnly})
+}
+
+// launchWorker starts a worker that has what every one needs beside its own needs.
+func (e *Engine) launchWorker(rt *runtime, permissions deno.Permissions, own needs) (*worker, error) {
+	own.read = []string{rt.pyodide.Dir, rt.snapshot, rt.worker}
+	own.connect = rt.gateway.Addr()
+	ahead := ""
+	if own.ahead {
+		ahead = "ahead"
+	}
+	child, loan, err := e.startLending(rt, permissions, own, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot, ahead, own.workspace)
 	if err != nil {
 		return nil, err
 	}
 	frames := deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame)
-	return &worker{child: child, frames: frames}, nil
+	return &worker{child: child, frames: frames, loan: loan}, nil
+}
+
+// startLending is startChild for a child that is lent images of packages.
+func (e *Engine) startLending(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, *cache.Loan, error) {
+	loan, err := e.o.Cache.Lend()
+	if err != nil {
+		return nil, nil, err
+	}
+	own.read = append(own.read, loan.Dir())
+	child, err := e.startChild(rt, granted, own, module, args...)
+	if err != nil {
+		return nil, nil, errors.Join(err, loan.Close())
+	}
+	e.jobs.Go(func() {
+		<-child.Ended()
+		_ = loan.Close() // what is left goes with the process
+	})
+	return child, loan, nil
 }
 
 // awaitReady waits until the worker takes a request.
@@ -71,7 +122,12 @@ func (w *worker) getReady() {
 	w.ready = true
 }
 
-// discard ends a worker that nobody needs, and waits for its end.
+// Ended is closed when the worker's process has ended.
+func (w *worker) Ended() <-chan struct{} { return w.child.Ended() }
+
+// Discard ends a worker that nobody needs, and waits for its end.
+func (w *worker) Discard() { w.discard() }
+
 func (w *worker) discard() supervisor.Exit {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

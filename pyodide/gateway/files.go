@@ -54,6 +54,16 @@ func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64,
 	return path, hit, err
 }
 
+// Cached returns the path of a verified file of an install plan, and an error that
+// wraps cache.ErrMiss when the cache does not hold it.
+func (g *Gateway) Cached(f File) (path string, err error) {
+	path, err = g.cache.Get(wheelKind, f.SHA256)
+	if err == nil && filepath.Base(path) != f.SHA256 {
+		return "", fmt.Errorf("%s in the cache is another file than its key says", f.Filename)
+	}
+	return path, err
+}
+
 // fetchFile writes a file to w, and fails when it is not the one that e names.
 func (g *Gateway) fetchFile(ctx context.Context, e entry, limit int64, w io.Writer) error {
 	h := sha256.New()

@@ -3,12 +3,15 @@
 import importlib
 import os
 import pkgutil
+from collections.abc import Callable
 from typing import Any
 
 import micropip
+import pyodide.ffi
+import pyodide.webloop
 from pyodide.ffi import run_sync
 
-from . import eventloop, installer, runner
+from . import eventloop, images, installer, runner, session, warm
 
 # Modules that programs often use. Importing one takes up to 100 ms in
 # WebAssembly; in the snapshot it costs its pages of memory only.
@@ -42,11 +45,32 @@ RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()
 
 
-def start(line: str, host: Any) -> int:
-    """Run the request in line; see runner.start."""
-    return runner.start(line, host, RUNS, INSTALLER)
+def serve(host: Any, ahead: bool) -> int:
+    """Run the program that host will give, and return its exit code; see runner.start."""
+    if ahead:
+        warm.start(RUNS)
+    host.ready()
+    return runner.start(host.read(), host, RUNS, INSTALLER)
+
+
+def open_session(host: Any) -> Callable[[str], None]:
+    """Begin a session and give what runs its requests; see session.Session."""
+    # What waits in this way, as time.sleep and urllib3 do, can be interrupted.
+    pyodide.webloop.run_sync = RUNS.until_complete
+    pyodide.ffi.run_sync = RUNS.until_complete
+    return session.Session(host, RUNS, INSTALLER).run
+
+
+def interrupt() -> None:
+    """Interrupt a session's cell in what it waits for."""
+    RUNS.interrupt(KeyboardInterrupt())
 
 
 async def load(names: Any) -> None:
     """pyodide.loadPackage through the package gateway; see installer.load."""
     await INSTALLER.load(names)
+
+
+def unpack(content: Any, filename: str, target: str) -> str:
+    """Unpack a wheel for its image; see images.unpack."""
+    return images.unpack(content, filename, target)

@@ -9,8 +9,11 @@ What is patched in micropip holds for the program's own `micropip.install` too.
 """
 
 import asyncio
-import importlib
 import json
+import platform
+import sys
+from importlib.machinery import FileFinder
+from importlib.metadata import MetadataPathFinder
 from pathlib import Path
 from site import getsitepackages
 from typing import Any
@@ -24,6 +27,7 @@ from micropip._compat import compatibility_layer
 from micropip._utils import check_compatible, parse_wheel_filename
 from micropip._vendored.packaging.src.packaging.markers import default_environment
 from micropip._vendored.packaging.src.packaging.requirements import InvalidRequirement, Requirement
+from micropip._vendored.packaging.src.packaging.specifiers import InvalidSpecifier, SpecifierSet
 from micropip._vendored.packaging.src.packaging.utils import canonicalize_name
 from pyodide.ffi import JsException
 from pyodide.http import pyfetch
@@ -52,24 +56,50 @@ class Installer:
         }
         self.installed: list[dict[str, str]] = []
         self._gateway = ""
+        self._host: Any = None
         self._fetched: dict[str, Any] = {}  # lock entry's name → its file
         self._unreachable: dict[str, str] = {}  # lock entry's name → why
         self._slots = asyncio.Semaphore(PARALLEL)
 
-    def use(self, gateway: str) -> None:
+    def use(self, gateway: str, host: Any) -> None:
         """Fetch everything from the package gateway at this URL, which ends in a slash."""
         self._gateway = gateway
+        self._host = host
+        layer: Any = compatibility_layer
+        layer.loadedPackages = pyodide_js.loadedPackages  # the snapshot's is another
         self._slots = asyncio.Semaphore(PARALLEL)
         package_index.PYPI_URL = f"{gateway}simple"
         package_index.DEFAULT_INDEX_URLS[:] = [package_index.PYPI_URL]
         manager.index_urls = package_index.DEFAULT_INDEX_URLS[:]
 
+    def refuse(self, python: str) -> str:
+        """Why this Python is not one of these versions (PEP 440); empty when it is."""
+        try:
+            fits = SpecifierSet(python).contains(platform.python_version(), prereleases=True)
+        except InvalidSpecifier:
+            return (
+                "`requires-python` in the `# /// script` block is no version specifier "
+                f"(PEP 440): {python!r}"
+            )
+        if fits:
+            return ""
+        return (
+            f"the program requires Python {python} (`requires-python` in its `# /// script` "
+            f"block), and here is Python {platform.python_version()} only."
+        )
+
     async def follow(self, files: list[dict[str, str]]) -> None:
-        """Install files of an earlier run, in their order."""
-        contents = await asyncio.gather(*(self._get(self._gateway + f["url"]) for f in files))
-        for file, content in zip(files, contents, strict=True):
-            await self._unpack(content, file)
-        importlib.invalidate_caches()
+        """Install files of an earlier run, in their order: mounted where there is an image."""
+        missing = [f for f in files if not f["image"]]
+        contents = await asyncio.gather(*(self._get(self._gateway + f["url"]) for f in missing))
+        fetched = iter(contents)
+        for file in files:
+            if file["image"]:
+                self._host.mount(file["image"], json.dumps(self._metadata(file)))
+                self._installed(file)
+            else:
+                await self._unpack(next(fetched), file)
+        _found_anew()
 
     async def install(self, requirements: list[str]) -> dict[str, str]:
         """Install requirements with what they need; say why for those that can't be."""
@@ -97,7 +127,7 @@ class Installer:
             except Exception as error:  # and so can what they hold
                 return {wheel.name: f"{wheel.filename} can't be installed: {_told(error)}"}
         await self.load([package.name for package in change.pyodide_packages])
-        importlib.invalidate_caches()
+        _found_anew()
         return {}
 
     def _reasons(self, change: Any, requirements: list[str]) -> dict[str, str]:
@@ -139,7 +169,7 @@ class Installer:
                 continue
             content = self._fetched.pop(name)
             await self._unpack(content, self._file_of(name))
-        importlib.invalidate_caches()
+        _found_anew()
 
     def _closure(self, wishes: list[str]) -> list[str]:
         """Names of lock entries with what they depend on, dependencies first."""
@@ -194,14 +224,28 @@ class Installer:
 
     async def _unpack(self, content: Any, file: dict[str, str]) -> None:
         directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
-        metadata = {
-            "INSTALLER": "rillbox",
-            "PYODIDE_SOURCE": "pypi" if file["source"] == "index" else file["source"],
+        content = js.Uint8Array.new(content)
+        await self._place(content, file["file"], directory, self._metadata(file))
+        self._installed(file)
+
+    async def _place(
+        self, content: Any, filename: str, directory: str, metadata: dict[str, str]
+    ) -> None:
+        """Install a file, a Uint8Array, into a directory."""
+        if not self._host.place(content, filename, directory, json.dumps(metadata)):
+            await UNPACK(content, filename, directory, metadata)
+
+    def _metadata(self, file: dict[str, str]) -> dict[str, str]:
+        """What a package's dist-info says of its installation; micropip reads it."""
+        return {
+            "INSTALLER": "rillbox" if file["source"] == "pyodide" else "micropip",
+            "PYODIDE_SOURCE": _source(file),
             "PYODIDE_URL": self._gateway + file["url"],
             "PYODIDE_SHA256": file["sha256"],
         }
-        await UNPACK(js.Uint8Array.new(content), file["file"], directory, metadata)
-        setattr(pyodide_js.loadedPackages, file["name"], file["source"])
+
+    def _installed(self, file: dict[str, str]) -> None:
+        setattr(pyodide_js.loadedPackages, file["name"], _source(file))
         self._note(file["file"], file["sha256"], file["dir"])
 
     def _note(self, filename: str, sha256: str, directory: str) -> None:
@@ -213,7 +257,7 @@ class Installer:
         self, content: Any, filename: str, directory: str, metadata: dict[str, str]
     ) -> None:
         """Install a wheel for micropip."""
-        await UNPACK(content, filename, directory, metadata)
+        await self._place(content, filename, directory, metadata)
         self._note(filename, metadata["PYODIDE_SHA256"], "site")
 
     def _route(self, url: str) -> str:
@@ -280,6 +324,23 @@ class Installer:
         if entry is not None:
             return f"{text} Pyodide has {name} {entry['version']}."
         return text
+
+
+def _found_anew() -> None:
+    """Let imports find what was installed.
+
+    importlib.invalidate_caches would also have the standard library's archive read
+    anew, which takes 25 ms.
+    """
+    for finder in sys.path_importer_cache.values():
+        if isinstance(finder, FileFinder):
+            finder.invalidate_caches()
+    MetadataPathFinder.invalidate_caches()
+
+
+def _source(file: dict[str, str]) -> str:
+    """Where a file is from, in micropip's words."""
+    return "pypi" if file["source"] == "index" else file["source"]
 
 
 def _project(requirement: str) -> str:

@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 # Imports whose distribution has another name and that Pyodide's lock file,
 # which knows its own packages' imports, does not list.
@@ -84,22 +85,34 @@ class MetadataError(ValueError):
     """The program's inline metadata can't be read."""
 
 
-def inline_dependencies(code: str) -> list[str]:
-    """The dependencies of the program's PEP 723 `script` block."""
+@dataclass
+class Metadata:
+    """The program's PEP 723 `script` block."""
+
+    dependencies: list[str] = field(default_factory=list)
+    python: str = ""  # the versions that it runs on, a specifier (PEP 440)
+
+
+def inline_metadata(code: str) -> Metadata:
+    """What the program's PEP 723 `script` block says."""
     blocks = [m for m in SCRIPT_BLOCK.finditer(code) if m.group("type") == "script"]
     if not blocks:
-        return []
+        return Metadata()
     if len(blocks) > 1:
         raise MetadataError("the program has more than one `# /// script` block (PEP 723)")
     lines = blocks[0].group("content").splitlines()
     text = "\n".join(line[2:] if line.startswith("# ") else line[1:] for line in lines)
     try:
-        dependencies = tomllib.loads(text).get("dependencies", [])
+        block = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise MetadataError(f"the program's `# /// script` block is not TOML: {error}") from None
+    dependencies = block.get("dependencies", [])
     if not isinstance(dependencies, list) or any(not isinstance(d, str) for d in dependencies):
         raise MetadataError("`dependencies` in the `# /// script` block is not a list of strings")
-    return dependencies
+    python = block.get("requires-python", "")
+    if not isinstance(python, str):
+        raise MetadataError("`requires-python` in the `# /// script` block is not a string")
+    return Metadata(dependencies, python)
 
 
 def imported(tree: ast.AST) -> list[str]:

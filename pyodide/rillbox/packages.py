@@ -18,15 +18,16 @@ from . import names
 
 
 class PackageError(Exception):
-    """A requirement that was asked for by name can't be installed."""
+    """What the program says that it requires can't be had."""
 
 
 @dataclass
 class Wanted:
-    """Requirements (PEP 508 or wheel URLs) and imported modules."""
+    """Requirements (PEP 508 or wheel URLs), imported modules, versions of Python (PEP 440)."""
 
     requirements: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
+    python: str = ""
 
 
 class Installer(Protocol):
@@ -35,8 +36,11 @@ class Installer(Protocol):
     listed: dict[str, str]  # a lock file's imports and what provides them
     installed: list[dict[str, str]]  # the files installed so far, in order
 
-    def use(self, gateway: str) -> None:
-        """Fetch everything from the package gateway at this URL."""
+    def use(self, gateway: str, host: "Host") -> None:
+        """Fetch everything from the package gateway at this URL, and mount through host."""
+
+    def refuse(self, python: str) -> str:
+        """Why this Python is not one of these versions (PEP 440); empty when it is."""
 
     async def follow(self, files: list[dict[str, str]]) -> None:
         """Install files of an earlier run, in their order."""
@@ -46,16 +50,19 @@ class Installer(Protocol):
 
 
 class Host(Protocol):
-    """The wire to the supervisor."""
+    """The worker: the wire to the supervisor, and what installs wheels."""
 
     def send(self, frame: str) -> None: ...
     def ask(self, frame: str) -> str: ...
+    def mount(self, image: str, metadata: str) -> None: ...
+    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool: ...
 
 
 def wanted(code: str, tree: ast.AST, packages: list[str]) -> Wanted:
     """What a program and its request ask for."""
-    asked = [*packages, *names.inline_dependencies(code)]
-    return Wanted(list(dict.fromkeys(asked)), names.imported(tree))
+    metadata = names.inline_metadata(code)
+    asked = dict.fromkeys([*packages, *metadata.dependencies])
+    return Wanted(list(asked), names.imported(tree), metadata.python)
 
 
 def present(module: str) -> bool:
@@ -83,9 +90,18 @@ def _find(name: str, path: Any) -> Any:
     return None
 
 
+def needs(wish: Wanted, installer: Installer) -> bool:
+    """Whether anything has to be installed for a wish, or may be refused."""
+    imports = names.needed(wish.modules, installer.listed, present)
+    return bool(wish.requirements or wish.python or imports)
+
+
 async def install(wish: Wanted, installer: Installer, gateway: str, host: Host) -> dict[str, str]:
     """Install what is wanted; returns the imports left out, each with the reason."""
-    installer.use(gateway)
+    installer.use(gateway, host)
+    reason = installer.refuse(wish.python)
+    if reason:
+        raise PackageError(reason)
     imports = names.needed(wish.modules, installer.listed, present)
     if not wish.requirements and not imports:
         return {}

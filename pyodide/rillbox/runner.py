@@ -20,20 +20,27 @@ from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
-from . import errors, packages, streams, values
+from . import display, errors, figures, packages, streams, values
 
+NOTHING = compile("", "<nothing>", "exec")
 CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 class Host(Protocol):
-    """What the worker gives: the two directions of the wire."""
+    """What the worker gives: the two directions of the wire, and what installs wheels."""
 
     def send(self, frame: str) -> None:
         """Write one frame."""
 
     def ask(self, frame: str) -> str:
         """Write one frame and read the request that answers it."""
+
+    def mount(self, image: str, metadata: str) -> None:
+        """Make the files of an image appear; see mount.ts."""
+
+    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool:
+        """Install a wheel as it is, if that can be; see wheel.ts."""
 
 
 class Runs(Protocol):
@@ -53,11 +60,12 @@ class Program:
     packages: list[str]
     env: dict[str, str]
     limit: int
+    displays: int
     gateway: str
+    echo: bool = False
 
     @classmethod
-    def from_json(cls, line: str) -> "Program":
-        request = json.loads(line)
+    def from_json(cls, request: dict[str, Any]) -> "Program":
         return cls(
             code=request["code"],
             name=request.get("name") or "main.py",
@@ -65,7 +73,9 @@ class Program:
             packages=request.get("packages") or [],
             env=request.get("env") or {},
             limit=request["limit"],
+            displays=request["displays"],
             gateway=request["gateway"],
+            echo=request.get("echo") or False,
         )
 
 
@@ -87,29 +97,61 @@ class Ending:
 
 def start(line: str, host: Host, runs: Runs, installer: packages.Installer) -> int:
     """Run the request in line, report to host, and return the exit code."""
-    program = Program.from_json(line)
-    missing: dict[str, str] = {}
+    program = Program.from_json(json.loads(line))
     try:
-        tree = ast.parse(program.code, program.name)
-        body, last = compile_program(tree, program.name)
-        wish = packages.wanted(program.code, tree, program.packages)
-    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        add_source(program)
-        ending = Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
+        body, last, wish = read(program)
+    except UNREADABLE as error:
+        ending = unreadable(program, error)
         host.send(ending.frame())
         return ending.code
     try:
-        missing = runs.until_complete(packages.install(wish, installer, program.gateway, host))
+        missing = install(program, wish, installer, host, runs.until_complete)
     except packages.PackageError as error:
-        described = {"name": "PackageError", "message": str(error), "stack": ""}
-        host.send(Ending(1, error=described).frame())
+        host.send(not_installed(error).frame())
         return 1
     prepare(program)
+    display.begin(host.send, program.displays)
     host.send('{"type":"started"}')
     ending = run(program, body, last, runs, missing)
     streams.flush()
     host.send(ending.frame())
     return ending.code
+
+
+# What reading a program may raise.
+UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
+
+
+def read(program: Program) -> tuple[CodeType, CodeType | None, packages.Wanted]:
+    """A program's statements, its last one if it is an expression, and what it needs."""
+    tree = ast.parse(program.code, program.name)
+    body, last = compile_program(tree, program.name)
+    return body, last, packages.wanted(program.code, tree, program.packages)
+
+
+def unreadable(program: Program, error: Exception) -> Ending:
+    """The ending of a program that can't be read."""
+    add_source(program)
+    return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
+
+
+def install(
+    program: Program,
+    wish: packages.Wanted,
+    installer: packages.Installer,
+    host: Host,
+    until_complete: Callable[[Any], Any],
+) -> dict[str, str]:
+    """Install what a program needs; returns the imports left out, each with the reason."""
+    if not packages.needs(wish, installer):
+        installer.use(program.gateway, host)
+        return {}
+    return until_complete(packages.install(wish, installer, program.gateway, host))
+
+
+def not_installed(error: packages.PackageError) -> Ending:
+    """The ending of a program whose packages can't be had."""
+    return Ending(1, error={"name": "PackageError", "message": str(error), "stack": ""})
 
 
 def _shown(error: Exception, name: str) -> Exception:
@@ -123,7 +165,9 @@ def compile_program(tree: ast.Module, name: str) -> tuple[CodeType, CodeType | N
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
-    body = compile(tree, name, "exec", flags=AWAIT, dont_inherit=True)
+    body = NOTHING
+    if tree.body:
+        body = compile(tree, name, "exec", flags=AWAIT, dont_inherit=True)
     if last is None:
         return body, None
     futures = body.co_flags & _future_flags()
@@ -147,18 +191,24 @@ def add_source(program: Program) -> None:
 
 def prepare(program: Program) -> None:
     """Give the interpreter the state that a new process has."""
-    random.seed()  # the snapshot's would be the same in every run
-    logging._startTime = time.time_ns()  # type: ignore[attr-defined]
-    os.environ.update(program.env)
+    path = os.path.join(os.path.expanduser("~"), program.name)
+    renew(program.env, __file__=path)
     sys.argv = [program.name, *program.args]
-    # finalizeSetup puts "" before what the snapshot has already.
-    sys.path[:] = list(dict.fromkeys(sys.path))
     add_source(program)
-    path = os.path.join(os.getcwd(), program.name)
     with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(program.code)
+
+
+def renew(env: dict[str, str], **names: str) -> None:
+    """Make what the snapshot holds new: chance, the time, the environment, __main__."""
+    random.seed()  # the snapshot's would be the same in every run
+    logging._startTime = time.time_ns()  # type: ignore[attr-defined]
+    os.environ["MPLBACKEND"] = figures.BACKEND
+    os.environ.update(env)
+    # finalizeSetup puts "" before what the snapshot has already.
+    sys.path[:] = list(dict.fromkeys(sys.path))
     main = ModuleType("__main__")
-    main.__dict__.update(__file__=path, __builtins__=__builtins__)
+    main.__dict__.update(names, __builtins__=__builtins__)
     sys.modules["__main__"].__dict__.clear()
     sys.modules["__main__"].__dict__.update(main.__dict__)
     streams.open_standard()
@@ -175,6 +225,7 @@ def run(
     space = sys.modules["__main__"].__dict__
     before = asyncio.all_tasks(asyncio.get_event_loop())
     ending = Ending(0)
+    value = None
     try:
         _evaluate(body, space, runs)
         if last is not None:
@@ -182,8 +233,10 @@ def run(
             if asyncio.iscoroutine(value) or asyncio.isfuture(value):
                 value = runs.until_complete(value)
             ending.value = values.encode(value, program.limit)
+        display.SCREEN.finish(value)
     except BaseException as error:
         ending = ending_of(error, program.limit, missing)
+        quietly(display.SCREEN.finish)
     _finish(runs, before, warn=ending.code == 0)
     return ending
 
@@ -214,7 +267,7 @@ def _exit(code: Any) -> Ending:
         return Ending(0)
     if isinstance(code, int):
         return Ending(code & 0xFF)
-    _quietly(lambda: print(code, file=sys.stderr))
+    quietly(lambda: print(code, file=sys.stderr))
     return Ending(1)
 
 
@@ -225,12 +278,12 @@ def _finish(runs: Runs, before: set[asyncio.Task[Any]], warn: bool) -> None:
         names = ", ".join(sorted(task.get_coro().__qualname__ for task in left))  # type: ignore
         if warn:
             text = f"Warning: the program ended before these tasks did: {names}"
-            _quietly(lambda: print(text, file=sys.stderr))
-        _quietly(lambda: runs.cancel(left))
-    _quietly(atexit._run_exitfuncs)
+            quietly(lambda: print(text, file=sys.stderr))
+        quietly(lambda: runs.cancel(left))
+    quietly(atexit._run_exitfuncs)
 
 
-def _quietly(step: Callable[[], Any]) -> None:
+def quietly(step: Callable[[], Any]) -> None:
     """Take a step of the ending; a failure there does not change how it ended."""
     try:
         step()

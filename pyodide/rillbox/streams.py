@@ -6,12 +6,20 @@ import sys
 
 def open_standard() -> None:
     """Replace sys.stdin, sys.stdout and sys.stderr by streams of their own."""
-    sys.stdin = io.TextIOWrapper(
-        open(0, "rb", closefd=False), encoding="utf-8", errors="replace", newline=None
-    )
-    sys.stdout = _writer(1, "<stdout>")
-    sys.stderr = _writer(2, "<stderr>")
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin = sys.__stdin__ = _reader()
+    sys.stdout = sys.__stdout__ = _writer(1, "<stdout>")
+    sys.stderr = sys.__stderr__ = _writer(2, "<stderr>")
+
+
+def renew_input() -> None:
+    """Forget what is left of the input, unless the program has put another in its place."""
+    if sys.stdin is sys.__stdin__:
+        sys.stdin = sys.__stdin__ = _reader()
+
+
+def _reader() -> io.TextIOWrapper:
+    raw = open(0, "rb", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline=None)
 
 
 def _writer(descriptor: int, name: str) -> io.TextIOWrapper:

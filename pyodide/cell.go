@@ -1,0 +1,240 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+// cell is one cell of a session: a program in a child that goes on after it.
+//
+// What its child says is a claim, as always. A guest can write a result frame of
+// its own and so end its cell early; then the rest of the cell's frames is passed
+// over, since each has its cell's number, and what is left of the cell gets no
+// time before the next one, whose time it takes.
+type cell struct {
+	*run
+	s      *session
+	number int
+
+	mu     sync.Mutex
+	timer  *time.Timer       // of the deadline, then of the grace
+	status supervisor.Status // why it was interrupted; empty if it was not
+	reason string
+	over   bool // its result is there, or the child has ended
+	asked  bool // the guest waits for a piece of its standard input
+	exited bool // the child says that it ends
+}
+
+func (s *session) newCell(p supervisor.Program, emit func(supervisor.Event)) *cell {
+	r := newRun(s.e, s.rt, s.worker, p, emit)
+	r.grant, r.write, r.installed = s.grant, s.write, s.has
+	return &cell{run: r, s: s, number: s.worker.frames.BeginCell(startLimit)}
+}
+
+// do runs the cell to its end.
+func (c *cell) do(ctx context.Context, request any) supervisor.Result {
+	child := c.worker.child
+	before, _ := child.Usage()
+	child.BeginCell(c.emit)
+	c.grant.SetProgress(c.tell)
+	c.limitTime(c.e.timeout(c.program), "the cell")
+	stop := context.AfterFunc(ctx, func() { c.stop(supervisor.Cancelled, "the cell was cancelled") })
+	child.Resume()
+	go c.send(request)
+	outcome := deno.ReadCell(c.worker.frames, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
+	ended := time.Now()
+	stop()
+	c.finish()
+	c.grant.SetProgress(nil)
+
+	var result supervisor.Result
+	if outcome.Result == nil {
+		result = c.lost(outcome)
+	} else {
+		child.Pause()
+		result = c.ended(outcome)
+	}
+	result.CPU -= before
+	if !c.started.IsZero() {
+		result.Duration = ended.Sub(c.started)
+	}
+	c.tellPackages(&result)
+	c.e.makeImages(c.rt, c.lacking)
+	for _, file := range c.files() {
+		c.s.has[file.Name] = file.SHA256
+	}
+	return result
+}
+
+// ended is the result of a cell whose child lives on.
+func (c *cell) ended(outcome deno.Outcome) supervisor.Result {
+	var said struct {
+		Code uint8 `json:"code"`
+	}
+	_ = json.Unmarshal(outcome.Result.JSON, &said) // what is no exit code is a guest's, and is none
+	exit := supervisor.Exit{Status: supervisor.Completed, Code: int(said.Code)}
+	if exit.Code != 0 {
+		exit.Status = supervisor.Failed
+	}
+	exit.CPU, exit.PeakMemory = c.worker.child.Usage()
+	exit.Stdout, exit.Stderr = c.worker.child.EndCell()
+	result := outcome.Into(exit)
+	if c.status == "" {
+		return result
+	}
+	traceback := ""
+	if result.Error != nil {
+		traceback = result.Error.Traceback
+	}
+	exit.Status, exit.Code, exit.Reason = c.status, interruptedCode, c.reason+": the cell was interrupted, the session's state is kept"
+	result = outcome.Into(exit)
+	result.Error.Traceback = traceback
+	result.State = supervisor.StateKept
+	return result
+}
+
+// interruptedCode is the exit code of a cell that was interrupted: 128 and
+// SIGINT's number.
+const interruptedCode = 130
+
+// lost is the result of a cell after which the child is no more, or of no more use.
+func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
+	child := c.worker.child
+	if outcome.Err == nil { // the frames have ended: it may be about to
+		select {
+		case <-c.s.ended:
+		case <-time.After(supervisor.InterruptGrace):
+		}
+	}
+	const useless = "its session's process can take no other cell"
+	child.Kill(supervisor.Crashed, useless)
+	<-c.s.ended
+	exit := c.s.exit
+	switch {
+	case c.status != "" && exit.Status != c.status:
+		exit.Status, exit.Reason = c.status, c.reason+", and the session's process ended when it was interrupted"
+	case outcome.Err != nil && exit.Reason == useless:
+		exit.Status = supervisor.Completed // so that the result tells of the error
+	case c.exited:
+		outcome.Result = &deno.Frame{}
+	}
+	result := c.result(outcome, exit)
+	result.State = supervisor.StateLost
+	return result
+}
+
+// takeOfCell takes a frame.
+func (c *cell) takeOfCell(ctx context.Context, frame deno.Frame) error {
+	switch {
+	case frame.Type == startedFrame && c.started.IsZero():
+		c.begin()
+		c.limitTime(c.e.timeout(c.program), "the cell")
+		return nil
+	case frame.Type == resolveFrame && c.wish == nil:
+		c.limitTime(c.e.o.Limits.InstallTimeout, "package installation")
+	case frame.Type == stdinFrame && !c.started.IsZero():
+		c.feed()
+		return nil
+	case frame.Type == exitedFrame:
+		c.exited = true
+		return nil
+	}
+	return c.take(ctx, frame)
+}
+
+// limitTime interrupts the cell after d, and replaces the deadline before.
+func (c *cell) limitTime(d time.Duration, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status != "" {
+		return // it has been interrupted
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.timer = time.AfterFunc(d, func() {
+		c.stop(supervisor.TimedOut, fmt.Sprintf("%s took longer than %v", what, d))
+	})
+}
+
+// stop interrupts the cell, and ends the child when that is of no avail.
+func (c *cell) stop(status supervisor.Status, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.status != "" {
+		return
+	}
+	c.status, c.reason = status, reason
+	c.timer.Stop()
+	c.timer = time.AfterFunc(supervisor.InterruptGrace, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.over {
+			c.worker.child.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, supervisor.InterruptGrace))
+		}
+	})
+	_, err := c.s.control.WriteAt(fmt.Appendf(nil, "%-16d", c.number), 0)
+	if err != nil {
+		c.e.o.Log.Warn("a cell can't be interrupted, and is ended", "error", err)
+	}
+	if c.asked {
+		c.asked = false
+		go c.send(interruption)
+	}
+}
+
+// finish ends the interruptions: what comes too late is not the next cell's.
+func (c *cell) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.timer.Stop()
+}
+
+// piece is a part of a cell's standard input, empty at its end; interruption
+// comes in its place.
+type piece struct {
+	Stdin []byte `json:"stdin"`
+}
+
+var interruption = map[string]any{"stdin": nil}
+
+// pieceBytes is how much of the standard input is read at once.
+const pieceBytes = 64 << 10
+
+// feed answers the guest, which waits for a piece of its standard input. Not
+// more is read than it asks for: what follows may be for somebody else.
+func (c *cell) feed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.asked: // a guest's own frame: it gets one answer
+	case c.status != "":
+		go c.send(interruption)
+	default:
+		c.asked = true
+		go func() {
+			next := piece{Stdin: make([]byte, pieceBytes)}
+			n := 0
+			if c.program.Stdin != nil {
+				n, _ = c.program.Stdin.Read(next.Stdin) // without a byte, that is its end
+			}
+			next.Stdin = next.Stdin[:n]
+			c.mu.Lock()
+			waits := c.asked && !c.over
+			c.asked = false
+			c.mu.Unlock()
+			if waits {
+				c.send(next)
+			}
+		}()
+	}
+}

@@ -1,0 +1,61 @@
+/**
+ * What a worker and a session have in common: Python, loaded from its snapshot
+ * and connected to the process that it runs in.
+ *
+ * @module
+ */
+
+import { loadSaved, type Pyodide } from "./pyodide.ts";
+
+/** The exit status of a process that aborted, as a shell gives it. */
+const ABORTED = 134;
+
+// Taken before the guest's code runs, which may replace them.
+const exit: (code?: number) => never = Deno.exit;
+const { stringify } = JSON;
+
+/**
+ * Loads Python. Each of its writes is made before it returns; `read` gives its
+ * standard input; `end` ends the process where Python itself can't go on.
+ */
+export async function loadPython(
+  directory: string,
+  snapshot: string,
+  read: (buffer: Uint8Array) => number,
+  end: (error: unknown) => never,
+): Promise<Pyodide> {
+  using file = Deno.openSync(snapshot);
+  const pyodide = await loadSaved(directory, file);
+  const writeTo = (stream: { writeSync(bytes: Uint8Array): number }) => ({
+    isatty: false,
+    write: stream.writeSync.bind(stream),
+  });
+  pyodide.setStdin({ isatty: false, read });
+  pyodide.setStdout(writeTo(Deno.stdout));
+  pyodide.setStderr(writeTo(Deno.stderr));
+  pyodide._api.fatal_error = end;
+  return pyodide;
+}
+
+/**
+ * Ends the process for an error that Python itself could not survive, or for
+ * os._exit, which is told by a frame of the type `exited`.
+ */
+export function endProcess(
+  error: unknown,
+  send: (frame: string) => void,
+  exited: string,
+): never {
+  if (isExit(error)) {
+    send(stringify({ type: exited }));
+    exit(error.status & 0xff);
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  send(stringify({ type: "fatal", message: message.slice(0, 2000) }));
+  exit(ABORTED);
+}
+
+function isExit(error: unknown): error is { status: number } {
+  return error instanceof Object && "name" in error &&
+    error.name === "ExitStatus" && "status" in error;
+}

@@ -1,0 +1,326 @@
+/**
+ * A directory of the machine's in Python's file system: the workspace. Python
+ * sees the files themselves, so what anybody changes there is seen at once.
+ *
+ * It is a file system as Emscripten knows them (its NODEFS is the model; that
+ * one remembers what files were, and needs Deno's Node modules). Deno decides
+ * what may be read and written; what it refuses is Python's PermissionError.
+ */
+
+import type { FileSystem } from "./core.ts";
+
+/** What Emscripten keeps of a file or directory. */
+interface Node {
+  id: number;
+  name: string;
+  mode: number;
+  parent: Node;
+  mount: { opts: { root: string } };
+  node_ops: unknown;
+  stream_ops: unknown;
+  /** Where it is on the machine. */
+  path: string;
+}
+
+/** An open file; descriptors that were duplicated have `shared` in common. */
+interface Stream {
+  node: Node;
+  flags: number;
+  position: number;
+  shared: { file?: Deno.FsFile; users: number; at: number };
+}
+
+/** What is to be changed of a file. */
+interface Attributes {
+  mode?: number;
+  size?: number;
+  atime?: number;
+  mtime?: number;
+}
+
+/** Emscripten's own functions, as far as they are used. */
+interface EmscriptenFS extends FileSystem {
+  ErrnoError: new (errno: number) => Error;
+  createNode(parent: Node | null, name: string, mode: number): Node;
+  hashRemoveNode(node: Node): void;
+  isDir(mode: number): boolean;
+  isFile(mode: number): boolean;
+  mount(type: unknown, opts: { root: string }, at: string): void;
+}
+
+/** The numbers that errors have in WebAssembly's C library (WASI's). */
+const ERRNO: Record<string, number> = {
+  EACCES: 2,
+  EAGAIN: 6,
+  EBADF: 8,
+  EBUSY: 10,
+  EDQUOT: 19,
+  EEXIST: 20,
+  EFBIG: 22,
+  EINTR: 27,
+  EINVAL: 28,
+  EIO: 29,
+  EISDIR: 31,
+  ELOOP: 32,
+  EMFILE: 33,
+  EMLINK: 34,
+  ENAMETOOLONG: 37,
+  ENFILE: 41,
+  ENODEV: 43,
+  ENOENT: 44,
+  ENOSPC: 51,
+  ENOSYS: 52,
+  ENOTDIR: 54,
+  ENOTEMPTY: 55,
+  EPERM: 63,
+  EROFS: 69,
+  ETXTBSY: 74,
+  EXDEV: 75,
+};
+
+const REGULAR = 0o100000;
+/** The mode of a new file, before the machine's umask. */
+const NEW_FILE = REGULAR | 0o666;
+const WRITE_ONLY = 1;
+const ACCESS = 3;
+const APPEND = 0o2000;
+
+/** Where Python has the workspace. */
+const WORKSPACE = "/workspace";
+
+/** Mounts the directory `root` of the machine's as the workspace, and goes there. */
+export function mountWorkspace(files: FileSystem, root: string): void {
+  const FS = files as EmscriptenFS;
+  FS.mkdirTree(WORKSPACE);
+  FS.mount(hostFS(FS), { root }, WORKSPACE);
+  FS.chdir(WORKSPACE);
+}
+
+function hostFS(FS: EmscriptenFS) {
+  /** Turns an error of Deno's into one of Python's. */
+  function attempt<T>(operation: () => T): T {
+    try {
+      return operation();
+    } catch (error) {
+      throw new FS.ErrnoError(errnoOf(error));
+    }
+  }
+
+  /**
+   * Makes a node and does not have it remembered under its name, so that the
+   * next to ask for the name looks what is there then.
+   */
+  function createNode(
+    parent: Node | null,
+    name: string,
+    mode: number,
+    path: string,
+  ): Node {
+    const node = FS.createNode(parent, name, mode);
+    FS.hashRemoveNode(node);
+    return Object.assign(node, { node_ops, stream_ops, path });
+  }
+
+  const below = (parent: Node, name: string) => `${parent.path}/${name}`;
+
+  const node_ops = {
+    getattr: (node: Node) =>
+      attempt(() => attributes(Deno.lstatSync(node.path))),
+
+    setattr: (node: Node, change: Attributes) =>
+      attempt(() => {
+        setAttributes(node, change);
+        if (change.size !== undefined) {
+          Deno.truncateSync(node.path, change.size);
+        }
+      }),
+
+    lookup: (parent: Node, name: string) => {
+      const path = below(parent, name);
+      const mode = attempt(() => Deno.lstatSync(path).mode!);
+      return createNode(parent, name, mode, path);
+    },
+
+    mknod: (parent: Node, name: string, mode: number) => {
+      const path = below(parent, name);
+      if (FS.isDir(mode)) {
+        attempt(() => Deno.mkdirSync(path, { mode: mode & 0o777 }));
+        return createNode(parent, name, mode, path);
+      }
+      if (!FS.isFile(mode)) throw new FS.ErrnoError(ERRNO.EPERM!);
+      attempt(() =>
+        Deno.openSync(path, { write: true, createNew: true }).close()
+      );
+      return createNode(parent, name, NEW_FILE, path);
+    },
+
+    rename: (node: Node, parent: Node, name: string) => {
+      attempt(() => Deno.renameSync(node.path, below(parent, name)));
+      node.name = `\0${node.id}`; // Emscripten remembers it under this name now
+    },
+
+    unlink: (parent: Node, name: string) =>
+      attempt(() => Deno.removeSync(below(parent, name))),
+
+    rmdir: (parent: Node, name: string) =>
+      attempt(() => Deno.removeSync(below(parent, name))),
+
+    readdir: (node: Node) =>
+      attempt(() => {
+        const names = [".", ".."];
+        for (const entry of Deno.readDirSync(node.path)) names.push(entry.name);
+        return names;
+      }),
+
+    symlink: (parent: Node, name: string, target: string) => {
+      attempt(() => Deno.symlinkSync(target, below(parent, name)));
+      return node_ops.lookup(parent, name);
+    },
+
+    readlink: (node: Node) => attempt(() => Deno.readLinkSync(node.path)),
+  };
+
+  const stream_ops = {
+    open(stream: Stream): void {
+      Object.assign(stream.shared, { users: 1, at: 0 });
+      if (FS.isDir(stream.node.mode)) return; // it is listed by its node
+      const access = stream.flags & ACCESS;
+      stream.shared.file = attempt(() =>
+        Deno.openSync(stream.node.path, {
+          read: access !== WRITE_ONLY,
+          write: access !== 0,
+          append: access !== 0 && (stream.flags & APPEND) !== 0,
+        })
+      );
+    },
+
+    close({ shared }: Stream): void {
+      if (--shared.users === 0 && shared.file) {
+        attempt(() => shared.file!.close());
+      }
+    },
+
+    dup({ shared }: Stream): void {
+      shared.users++;
+    },
+
+    getattr: ({ node, shared }: Stream) =>
+      shared.file
+        ? attempt(() => attributes(shared.file!.statSync()))
+        : node_ops.getattr(node),
+
+    setattr: ({ node, shared }: Stream, change: Attributes) =>
+      attempt(() => {
+        setAttributes(node, change);
+        if (change.size !== undefined) shared.file!.truncateSync(change.size);
+      }),
+
+    read(
+      { shared }: Stream,
+      buffer: Uint8Array,
+      offset: number,
+      length: number,
+      position: number,
+    ): number {
+      return attempt(() => {
+        seek(shared, position);
+        const n = shared.file!.readSync(bytes(buffer, offset, length)) ?? 0;
+        shared.at += n;
+        return n;
+      });
+    },
+
+    write(
+      { flags, shared }: Stream,
+      buffer: Uint8Array,
+      offset: number,
+      length: number,
+      position: number,
+    ): number {
+      return attempt(() => {
+        seek(shared, position);
+        const n = shared.file!.writeSync(bytes(buffer, offset, length));
+        // The machine appends at the end that the file has by then.
+        shared.at = flags & APPEND ? -1 : position + n;
+        return n;
+      });
+    },
+
+    llseek(
+      { position, shared }: Stream,
+      offset: number,
+      whence: number,
+    ): number {
+      if (whence === Deno.SeekMode.Current) offset += position;
+      if (whence === Deno.SeekMode.End && shared.file) {
+        offset += attempt(() => shared.file!.statSync().size);
+      }
+      if (offset < 0) throw new FS.ErrnoError(ERRNO.EINVAL!);
+      return offset;
+    },
+
+    fsync: ({ shared }: Stream) => attempt(() => (shared.file?.syncSync(), 0)),
+  };
+
+  return {
+    mount: (mount: Node["mount"]) => {
+      const { root } = mount.opts;
+      const mode = attempt(() => Deno.lstatSync(root).mode!);
+      return createNode(null, "/", mode, root);
+    },
+  };
+}
+
+function errnoOf(error: unknown): number {
+  if (error instanceof Deno.errors.NotCapable) return ERRNO.EACCES!;
+  if (error instanceof Error && "code" in error) {
+    return ERRNO[String(error.code)] ?? ERRNO.EIO!;
+  }
+  // Deno has no code for this one; 27 is its number on Linux and macOS.
+  return /\(os error 27\)/.test(String(error)) ? ERRNO.EFBIG! : ERRNO.EIO!;
+}
+
+function attributes(info: Deno.FileInfo) {
+  const never = new Date(0);
+  const mtime = info.mtime ?? never;
+  return {
+    dev: info.dev,
+    ino: info.ino ?? 0,
+    mode: info.mode ?? 0,
+    nlink: info.nlink ?? 1,
+    uid: info.uid ?? 0,
+    gid: info.gid ?? 0,
+    rdev: info.rdev ?? 0,
+    size: info.size,
+    atime: info.atime ?? never,
+    mtime,
+    ctime: info.ctime ?? mtime,
+    blksize: info.blksize ?? 4096,
+    blocks: info.blocks ?? Math.ceil(info.size / 512),
+  };
+}
+
+/** Changes all but the size. */
+function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
+  if (mode !== undefined && mode !== node.mode) {
+    Deno.chmodSync(node.path, mode & 0o7777);
+    node.mode = mode;
+  }
+  if (atime !== undefined || mtime !== undefined) {
+    const now = Deno.lstatSync(node.path);
+    const date = (time: number | undefined, was: Date | null) =>
+      time === undefined ? was ?? new Date(0) : new Date(time);
+    Deno.utimeSync(node.path, date(atime, now.atime), date(mtime, now.mtime));
+  }
+}
+
+function seek(shared: Stream["shared"], position: number): void {
+  if (shared.at === position) return;
+  shared.file!.seekSync(position, Deno.SeekMode.Start);
+  shared.at = position;
+}
+
+/** A part of Python's memory, which is given as numbers of any kind. */
+function bytes(buffer: Uint8Array, offset: number, length: number): Uint8Array {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset + offset, length);
+}

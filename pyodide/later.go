@@ -1,0 +1,124 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"rillbox/cache"
+	"rillbox/supervisor"
+)
+
+// A process that ends with its run, as `rillbox run` does, leaves the images that
+// are still to be made to another one: our own binary, executed again under
+// another name, apart from the terminal. It runs from this package's init, makes
+// them and ends.
+const laterName = "rillbox-images"
+
+// laterTime bounds the life of that process.
+const laterTime = 15 * time.Minute
+
+// later is what such a process is told on its standard input.
+type later struct {
+	Cache             string
+	Path, DenoPath    string
+	Limits            supervisor.Limits
+	WithoutSecondWall bool
+	Files             []planFile
+}
+
+func init() {
+	if os.Args[0] == laterName {
+		if err := makeLeftImages(os.Stdin); err != nil {
+			os.Exit(1) // there is nobody to tell: the next run that lacks an image says more
+		}
+		os.Exit(0)
+	}
+}
+
+// leaveImages has another process make what images are left to be made; it is nil
+// when none are.
+func (e *Engine) leaveImages() (*os.Process, error) {
+	e.images.mu.Lock()
+	files := e.images.queue
+	e.images.queue = nil
+	e.images.mu.Unlock()
+	if len(files) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(later{
+		e.o.Cache.Dir(), e.o.Path, e.o.DenoPath, e.o.Limits, e.o.WithoutSecondWall, files,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the images that are left: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	process := exec.Cmd{
+		Path: self, Args: []string{laterName}, Dir: "/", Stdin: r,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	err = process.Start()
+	_ = r.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start a process for the images that are left: %w", err)
+	}
+	_, err = w.Write(text)
+	return process.Process, err
+}
+
+func makeLeftImages(input io.Reader) error {
+	var l later
+	if err := json.NewDecoder(input).Decode(&l); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), laterTime)
+	defer cancel()
+	c, err := cache.Open(l.Cache, cache.Options{Offline: true})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	// Another such process is at work: what it does not make is left to the next.
+	alone, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	unlock, err := c.Lock(alone, laterName)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	e, err := New(Options{
+		Cache: c, Path: l.Path, DenoPath: l.DenoPath, Limits: l.Limits, WithoutSecondWall: l.WithoutSecondWall,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		e.Close()
+		_ = supervisor.RemoveServerDir() // the next start removes what is left
+	}()
+	rt, err := e.ready(ctx, func(supervisor.Event) {})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range l.Files {
+		errs = append(errs, e.makeImage(ctx, rt, file))
+	}
+	return errors.Join(errs...)
+}

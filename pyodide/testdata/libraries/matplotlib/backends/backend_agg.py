@@ -1,0 +1,2 @@
+class FigureCanvasAgg:
+    required_interactive_framework = None
