@@ -18,8 +18,10 @@ import (
 
 // runArgs are the arguments of run_code.
 type runArgs struct {
-	Language       string   `json:"language" jsonschema:"What the code is written in."`
-	Code           string   `json:"code" jsonschema:"The whole program."`
+	Language       string   `json:"language,omitempty" jsonschema:"What the code is written in. With a session_id it may be left out."`
+	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell: it sees what the cells before it defined."`
+	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session, from create_session, or of your \"default\" one, which is made when it is first named, one for each language. Absent: a fresh process that keeps nothing."`
+	Files          fileArgs `json:"files,omitempty" jsonschema:"Files to have in the current directory, by name: text as a string, bytes as {base64: …}. The program may then read and write there, and files that it made or changed come back; {} gives it an empty directory. A session has its own, which these are added to."`
 	Packages       []string `json:"packages,omitempty" jsonschema:"Packages to have ready before the program starts, where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers (lodash@4, jsr:@std/csv). Python: requirements or wheel URLs (numpy>=2, httpx[http2])."`
 	Stdin          string   `json:"stdin,omitempty" jsonschema:"The program's standard input."`
 	Args           []string `json:"args,omitempty" jsonschema:"The program's arguments: Deno.args, process.argv.slice(2) or sys.argv[1:]."`
@@ -29,8 +31,9 @@ type runArgs struct {
 
 // installArgs are the arguments of install_packages.
 type installArgs struct {
-	Language string   `json:"language" jsonschema:"The language whose packages they are."`
-	Packages []string `json:"packages" jsonschema:"What to fetch. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers. Python: requirements or wheel URLs."`
+	Language  string   `json:"language,omitempty" jsonschema:"The language whose packages they are. With a session_id it may be left out."`
+	SessionID string   `json:"session_id,omitempty" jsonschema:"Installs them in this session as well, ready to be imported."`
+	Packages  []string `json:"packages" jsonschema:"What to fetch. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers. Python: requirements or wheel URLs."`
 }
 
 // cancelArgs are the arguments of cancel_execution.
@@ -110,9 +113,10 @@ func (s *Server) resolve(name string) (alias, supervisor.Toolchain, error) {
 	return alias{}, nil, fmt.Errorf("language %s is not known: use one of %s", quote(name), strings.Join(s.languageNames(), ", "))
 }
 
-// program checks the arguments and makes a Program of them.
+// program checks the arguments and makes a Program of them. Its session, if it
+// has one, says its language where the arguments don't.
 func (s *Server) program(a runArgs, client, id string) (supervisor.Program, error) {
-	lang, _, err := s.resolve(a.Language)
+	lang, err := s.languageOf(a.Language, a.SessionID, client)
 	if err != nil {
 		return supervisor.Program{}, err
 	}
@@ -149,15 +153,34 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	if a.Stdin != "" {
 		p.Stdin = strings.NewReader(a.Stdin)
 	}
-	if a.TimeoutSeconds != nil {
-		t := *a.TimeoutSeconds
-		if math.IsNaN(t) || t < minTimeout.Seconds() || t > s.limits.MaxTimeout.Seconds() {
-			return supervisor.Program{}, fmt.Errorf("timeout_seconds %v is out of range: use %v to %v, or leave it out for %v",
-				t, minTimeout.Seconds(), s.limits.MaxTimeout.Seconds(), s.limits.Timeout.Seconds())
-		}
-		p.Timeout = time.Duration(t * float64(time.Second))
+	p.Timeout, err = timeoutOf("timeout_seconds", a.TimeoutSeconds, minTimeout, s.limits.MaxTimeout, s.limits.Timeout)
+	return p, err
+}
+
+// languageOf finds the language that a client named, or that of its session.
+func (s *Server) languageOf(name, session, client string) (alias, error) {
+	if name == "" && session != "" && session != supervisor.DefaultHandle {
+		language, err := s.supervisor.SessionLanguage(client, session)
+		return alias{language: language}, err
 	}
-	return p, nil
+	if name == "" {
+		return alias{}, fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
+	}
+	lang, _, err := s.resolve(name)
+	return lang, err
+}
+
+// timeoutOf checks a number of seconds.
+func timeoutOf(name string, seconds *float64, least, most, usual time.Duration) (time.Duration, error) {
+	if seconds == nil {
+		return 0, nil
+	}
+	t := *seconds
+	if math.IsNaN(t) || t < least.Seconds() || t > most.Seconds() {
+		return 0, fmt.Errorf("%s %v is out of range: use %v to %v, or leave it out for %v",
+			name, t, least.Seconds(), most.Seconds(), usual.Seconds())
+	}
+	return time.Duration(t * float64(time.Second)), nil
 }
 
 // checkSize gives both numbers in bytes: rounded, they can look the same.
@@ -190,9 +213,9 @@ func checkList(name string, list []string) error {
 	return nil
 }
 
-// decodeArgs reads a tool's arguments into T, a struct of strings, lists of
-// strings and numbers. Its errors are written for a model: they name the field,
-// say what came and what is allowed. A null means absent.
+// decodeArgs reads a tool's arguments into T, a struct of strings, numbers,
+// booleans, lists of strings and objects. Its errors are written for a model:
+// they name the field, say what came and what is allowed. A null means absent.
 func decodeArgs[T any](tool string, raw json.RawMessage) (T, error) {
 	var args T
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -241,11 +264,18 @@ func decodeArgs[T any](tool string, raw json.RawMessage) (T, error) {
 // wanted is the kind of JSON value that a field of type t takes, as kindOf
 // names it, and a hint where that helps.
 func wanted(t reflect.Type) (kind, hint string) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch t.Kind() {
 	case reflect.String:
 		return "a string", ""
 	case reflect.Slice:
 		return "a list", ` of strings (["one", "two"])`
+	case reflect.Map:
+		return "an object", ` of files by name ({"data.csv": "a,b\n1,2\n"})`
+	case reflect.Bool:
+		return "a boolean", ""
 	default:
 		return "a number", ""
 	}

@@ -17,13 +17,25 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return toolError(err), nil
 	}
-	id := supervisor.NewID()
-	program, err := s.program(args, s.clients.name(req.Session), id)
+	id, client := supervisor.NewID(), s.clients.name(req.Session)
+	program, err := s.program(args, client, id)
 	if err != nil {
 		return toolError(err), nil
 	}
+	session, err := s.session(args.SessionID, client, program.Language)
+	if err != nil {
+		return toolError(err), nil
+	}
+	shared, err := s.share(ctx, &program, session, args.Files)
+	if err != nil {
+		return toolError(err), nil
+	}
+	defer shared.done()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
 	result, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.Result, error) {
+		if session != "" {
+			return s.supervisor.RunCell(ctx, session, program, news.emit)
+		}
 		return s.supervisor.Run(ctx, program, news.emit)
 	})
 	if err != nil {
@@ -34,7 +46,11 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	news.ended(result.Status, result.Duration)
 	s.log.Info("ran a program", "execution", id, "language", program.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration)
-	return runResult(result), nil
+	out := runOutputOf(result)
+	out.SessionID = session
+	content := s.show(&out, result.Displays, shared.files)
+	content = append(content, s.tellFiles(shared, &out, client, session)...)
+	return out.answer(content...), nil
 }
 
 // guarded does a call's work under a context that the server's end cancels too,
@@ -52,7 +68,13 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 	if err != nil {
 		return toolError(err), nil
 	}
-	_, toolchain, err := s.resolve(args.Language)
+	client := s.clients.name(req.Session)
+	lang, err := s.languageOf(args.Language, args.SessionID, client)
+	if err != nil {
+		return toolError(err), nil
+	}
+	toolchain, _ := s.supervisor.Toolchain(lang.language)
+	session, err := s.session(args.SessionID, client, lang.language)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -68,7 +90,9 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
-		packages, err := toolchain.Install(ctx, args.Packages, news.emit)
+		packages, err := s.install(ctx, toolchain, session, supervisor.Program{
+			Client: client, Language: lang.language, Packages: args.Packages,
+		}, news.emit)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
@@ -78,6 +102,19 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 		return toolError(fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)), nil
 	}
 	return installResult(packages, time.Since(start)), nil
+}
+
+// install fetches a program's packages into the cache or, where it is the cell
+// of a session, installs them there.
+func (s *Server) install(ctx context.Context, t supervisor.Toolchain, session string, p supervisor.Program, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+	if session == "" {
+		return t.Install(ctx, p.Packages, emit)
+	}
+	result, err := s.supervisor.RunCell(ctx, session, p, emit)
+	if err == nil && result.Error != nil {
+		err = fmt.Errorf("%s: %s", result.Error.Name, result.Error.Message)
+	}
+	return result.Packages, err
 }
 
 func (s *Server) cancelExecution(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -26,7 +26,21 @@ type runOutput struct {
 	PeakMemoryBytes int64           `json:"peak_memory_bytes" jsonschema:"The most memory that was in use at once, the runtime's own included."`
 	Packages        []packageInfo   `json:"packages" jsonschema:"The packages that the program's imports and the packages argument resolved to."`
 	ExecutionID     string          `json:"execution_id" jsonschema:"Names this run."`
+	SessionID       string          `json:"session_id,omitempty" jsonschema:"The session that it was a cell of; absent when it was none."`
+	State           string          `json:"state,omitempty" jsonschema:"Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself."`
+	Displays        []displayInfo   `json:"displays,omitempty" jsonschema:"What the program showed (display(), figures, a value's richer forms), in order; absent when nothing."`
+	Files           []changedFile   `json:"files,omitempty" jsonschema:"Files that the program made or changed in its current directory; absent when it has none, or changed none."`
 	Notes           []string        `json:"notes,omitempty" jsonschema:"What was chosen on the program's behalf."`
+}
+
+type changedFile struct {
+	Path      string `json:"path" jsonschema:"The file's path in the current directory."`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size."`
+	MIMEType  string `json:"mime_type,omitempty" jsonschema:"What its name or its content says that it is."`
+	Change    string `json:"change" jsonschema:"created or changed."`
+	URI       string `json:"uri,omitempty" jsonschema:"The file as an MCP resource, in a session."`
+	Text      string `json:"text,omitempty" jsonschema:"Its content, of a run without a session, when it is text."`
+	Base64    string `json:"base64,omitempty" jsonschema:"Its content, of a run without a session, when it is no text."`
 }
 
 type truncated struct {
@@ -63,8 +77,9 @@ type cancelOutput struct {
 // give up at some depth (pydantic's at 200) and with it on the whole message.
 const maxValueDepth = 64
 
-// runResult makes a tool's answer of a run's result.
-func runResult(r supervisor.Result) *mcp.CallToolResult {
+// runOutputOf gives the structured form of a run's result, displays and files
+// left out.
+func runOutputOf(r supervisor.Result) runOutput {
 	stdout, stderr := textOf(r.Stdout), textOf(r.Stderr)
 	out := runOutput{
 		Status:          string(r.Status),
@@ -76,6 +91,7 @@ func runResult(r supervisor.Result) *mcp.CallToolResult {
 		PeakMemoryBytes: r.PeakMemory,
 		Packages:        packageInfos(r.Packages),
 		ExecutionID:     r.ExecutionID,
+		State:           string(r.State),
 	}
 	for _, note := range r.Notes {
 		out.Notes = append(out.Notes, valid(note))
@@ -97,10 +113,15 @@ func runResult(r supervisor.Result) *mcp.CallToolResult {
 			out.Notes = append(out.Notes, note)
 		}
 	}
+	return out
+}
+
+// answer makes a tool's answer of it, with more content than its text.
+func (o runOutput) answer(more ...mcp.Content) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
-		IsError:           r.Status != supervisor.Completed,
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: out.text()}},
+		IsError:           o.Status != string(supervisor.Completed),
+		StructuredContent: o,
+		Content:           append([]mcp.Content{&mcp.TextContent{Text: o.text()}}, more...),
 	}
 }
 
@@ -169,11 +190,20 @@ func (o runOutput) text() string {
 	if o.Result != nil {
 		fmt.Fprintf(&b, "\nresult: %s", ended(shorten(valueText(o.Result))))
 	}
-	if o.Status == string(supervisor.Completed) && o.Stdout == "" && o.Stderr == "" && o.Result == nil {
+	for i, display := range o.Displays {
+		fmt.Fprintf(&b, "\ndisplay: %s", ended(shorten(display.plain(i+1))))
+	}
+	if o.Status == string(supervisor.Completed) && o.Stdout == "" && o.Stderr == "" && o.Result == nil && len(o.Displays) == 0 {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
 	}
 	if len(o.Packages) > 0 {
 		fmt.Fprintf(&b, "\npackages: %s\n", packagesText(o.Packages))
+	}
+	for _, f := range o.Files {
+		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, f.Path, size(f.SizeBytes))
+	}
+	if o.SessionID != "" {
+		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[string]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
 	}
 	for _, note := range o.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", shorten(note))

@@ -234,12 +234,12 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 // wrongArgs are arguments of run_code that are refused, and what the error must
 // say.
 var wrongArgs = map[string][]string{
-	`{}`:                                                                                       {"run_code needs language"},
+	`{}`:                                                                                       {"run_code needs code"},
 	`{"language":"python"}`:                                                                    {"run_code needs code"},
 	`{"language":"python","code":null}`:                                                        {"run_code needs code"},
 	`{"language":"python","code":""}`:                                                          {"code is empty"},
 	`{"language":"cobol","code":"1"}`:                                                          {`"cobol" is not known`, "javascript, typescript, python", "js"},
-	`{"language":"","code":"1"}`:                                                               {`"" is not known`},
+	`{"language":"","code":"1"}`:                                                               {"needs language"},
 	`{"language":"python\u0000","code":"1"}`:                                                   {"is not known"},
 	`{"language":7,"code":"1"}`:                                                                {"language must be a string, got a number"},
 	`{"language":"python","code":["1"]}`:                                                       {"code must be a string, got a list"},
@@ -247,7 +247,7 @@ var wrongArgs = map[string][]string{
 	`{"language":"python","code":true}`:                                                        {"code must be a string, got a boolean"},
 	`{"language":"python","code":"a\u0000b"}`:                                                  {"code holds a NUL character (at byte 1)"},
 	`{"language":"python","code":"\ud83d"}`:                                                    {"half of a surrogate pair"},
-	`{"language":"python","code":"1","cod":"2"}`:                                               {`no argument "cod"`, "language, code, packages, stdin, args, timeout_seconds, permissions"},
+	`{"language":"python","code":"1","cod":"2"}`:                                               {`no argument "cod"`, "language, code, session_id, files, packages, stdin, args, timeout_seconds, permissions"},
 	`{"language":"python","Code":"1"}`:                                                         {"needs code"},
 	`{"language":"python","code":"1","packages":"six"}`:                                        {`packages must be a list of strings (["one", "two"]), got a string`},
 	`{"language":"python","code":"1","packages":[1]}`:                                          {"packages must be a list", "got a list with a number in it"},
@@ -289,7 +289,8 @@ var wrongArgs = map[string][]string{
 func TestWrongArgumentsOfTheOtherTools(t *testing.T) {
 	session := dial(t, newServer(says(supervisor.Result{}), nil), nil)
 	for _, row := range []struct{ tool, args, want string }{
-		{"install_packages", `{}`, "install_packages needs language"},
+		{"install_packages", `{}`, "install_packages needs packages"},
+		{"install_packages", `{"packages":["six"]}`, "needs language"},
 		{"install_packages", `{"language":"python"}`, "install_packages needs packages"},
 		{"install_packages", `{"language":"python","packages":"six"}`, "packages must be a list of strings"},
 		{"install_packages", `{"language":"python","packages":[]}`, "packages"},

@@ -40,6 +40,9 @@ type Options struct {
 	Version string
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
+	// Workspaces are where files are; without it there are no tools and no
+	// resources for them.
+	Workspaces Workspaces
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }
@@ -53,6 +56,10 @@ type Server struct {
 	log        *slog.Logger
 	mcp        *mcp.Server
 	clients    clients
+	workspaces Workspaces
+	pictures   pictures
+	unheard    unheard
+	greeted    chan struct{} // closed when the first request was handled
 
 	// stop ends all that runs, which holds working for reading.
 	stop    context.Context
@@ -71,22 +78,33 @@ func New(o Options) *Server {
 		offline:    o.Offline,
 		limits:     o.Supervisor.Limits(),
 		log:        o.Log,
+		workspaces: o.Workspaces,
+		clients:    clients{ended: o.Supervisor.EndClient},
 	}
+	s.greeted = make(chan struct{})
 	s.stop, s.stopNow = context.WithCancel(context.Background())
-	s.mcp = mcp.NewServer(
-		&mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version},
-		&mcp.ServerOptions{
-			Instructions: s.instructions(),
-			Logger:       slog.New(quiet{o.Log.Handler()}),
-			// The tools never change while the server runs, so no listChanged.
-			Capabilities: &mcp.ServerCapabilities{
-				//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
-				Logging: &mcp.LoggingCapabilities{},
-				Tools:   &mcp.ToolCapabilities{},
-			},
-		})
-	s.mcp.AddReceivingMiddleware(s.recoverPanics)
+	options := &mcp.ServerOptions{
+		Instructions: s.instructions(),
+		Logger:       slog.New(quiet{o.Log.Handler()}),
+		// The tools never change while the server runs, so no listChanged.
+		Capabilities: &mcp.ServerCapabilities{
+			//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
+			Logging: &mcp.LoggingCapabilities{},
+			Tools:   &mcp.ToolCapabilities{},
+		},
+	}
+	if o.Workspaces != nil {
+		options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: true}
+		options.CompletionHandler = s.complete
+	}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}, options)
+	s.mcp.AddReceivingMiddleware(s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
+	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()
+	if o.Workspaces != nil {
+		s.addFileTools()
+		s.addTemplate()
+	}
 	return s
 }
 
@@ -176,6 +194,20 @@ func (s *Server) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// Greeted is closed when the first request was handled: what can wait until then
+// does not slow the answer.
+func (s *Server) Greeted() <-chan struct{} { return s.greeted }
+
+func (s *Server) noteFirst() mcp.Middleware {
+	var once sync.Once
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			defer once.Do(func() { close(s.greeted) })
+			return next(ctx, method, req)
+		}
+	}
+}
+
 // toolError is the answer of a tool that could not do what it was asked.
 func toolError(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
@@ -187,6 +219,8 @@ func toolError(err error) *mcp.CallToolResult {
 // clients names each session, for as long as it lasts: the SDK's own id is
 // empty on stdio.
 type clients struct {
+	ended func(name string)
+
 	mu    sync.Mutex
 	names map[*mcp.ServerSession]string
 }
@@ -204,8 +238,9 @@ func (c *clients) name(ss *mcp.ServerSession) string {
 		go func() {
 			ss.Wait()
 			c.mu.Lock()
-			defer c.mu.Unlock()
 			delete(c.names, ss)
+			c.mu.Unlock()
+			c.ended(name)
 		}()
 	}
 	return name

@@ -23,6 +23,7 @@ func (s *Server) addTools() {
 	timeout.Minimum = number(minTimeout.Seconds())
 	timeout.Maximum = number(s.limits.MaxTimeout.Seconds())
 	timeout.Default = jsonNumber(s.limits.Timeout.Seconds())
+	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
 	for _, list := range []string{"packages", "args", "permissions"} {
 		run.Properties[list].MaxItems = count(maxItems)
 	}
@@ -96,6 +97,8 @@ func (s *Server) addTools() {
 		InputSchema:  schemaFor[cancelArgs](),
 		OutputSchema: schemaFor[cancelOutput](),
 	}, s.cancelExecution)
+
+	s.addSessionTools()
 }
 
 // schemaFor is T's schema. Lists are lists, never null, and a value of the

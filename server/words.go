@@ -17,7 +17,9 @@ func (s *Server) instructions() string {
 			"Run code rather than guess: for arithmetic, for data, to try a library, to check code that you wrote.",
 		"run_code is the tool for nearly everything; it fetches what a program imports. "+
 			"install_packages fetches ahead of time, list_runtimes tells versions and limits, cancel_execution stops a run early.",
-		"Every run is a fresh process: carry values from one run to the next in the code or in stdin. "+
+		"A run is a fresh process that keeps nothing. To work in steps, run cells in a session, which keeps variables and files: "+
+			"session_id \"default\" is always there, create_session makes more. "+
+			"Put data into files with write_file or the files argument rather than into the code, and look at them with read_file. "+
 			"Downloaded packages stay cached"+s.offlineClause(),
 		s.permissionWords(),
 		"A result with isError tells what the program did wrong, or what was not permitted; correct the program and run it again. "+
@@ -40,8 +42,10 @@ func (s *Server) runDescription() string {
 		"Runs a program in a sandbox and returns what it printed, its value and how it ended. "+
 			"Use it to compute, to process data, or to see what code really does.",
 		strings.Join(how, "\n"),
-		"Nothing persists but downloaded packages: each call is a new process in an empty directory of its own, without variables or files of earlier calls. "+
-			"A program cannot ask anybody: give all its input in stdin.",
+		"Without session_id nothing persists but downloaded packages: each call is a new process without variables or files of earlier calls. "+
+			"With one, the code is a cell: it sees the variables, imports and files of the cells before it, also after a cell that failed, and the value of its last expression is the result in every language. "+
+			"A program cannot ask anybody: give all its input in stdin or in files.",
+		"What should be seen is shown: display(value), open matplotlib figures, and a result that is a picture, a table or a chart come back as images and text.",
 		s.permissionWords(),
 		fmt.Sprintf("Limits: %s unless timeout_seconds says more, installing packages apart; %s of memory; of longer output than %s a stream the middle is left out.",
 			seconds(s.limits.Timeout), size(s.limits.Memory), size(s.limits.Output)),

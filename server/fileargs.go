@@ -1,0 +1,136 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// readArgs are the arguments of read_file.
+type readArgs struct {
+	Path      string `json:"path" jsonschema:"The file to read."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	Offset    int64  `json:"offset,omitempty" jsonschema:"Where to begin, in bytes; from the start when absent."`
+	Limit     *int64 `json:"limit,omitempty" jsonschema:"How many bytes to give at most."`
+	Encoding  string `json:"encoding,omitempty" jsonschema:"Give the bytes in this form, whatever they are; when absent, as what they look like."`
+}
+
+func (a readArgs) check() error {
+	switch {
+	case a.Offset < 0:
+		return fmt.Errorf("offset is %d: it cannot be negative", a.Offset)
+	case a.Limit != nil && (*a.Limit < 1 || *a.Limit > maxRead):
+		return fmt.Errorf("limit is %d: use 1 to %d", *a.Limit, maxRead)
+	case a.Encoding != "" && a.Encoding != "text" && a.Encoding != "base64":
+		return fmt.Errorf("encoding %s is not known: use text or base64, or leave it out", quote(a.Encoding))
+	}
+	return nil
+}
+
+// limit is how many bytes are wanted, otherwise when the client does not say.
+func (a readArgs) limit(otherwise int64) int64 {
+	if a.Limit != nil {
+		return *a.Limit
+	}
+	return otherwise
+}
+
+// writeArgs are the arguments of write_file.
+type writeArgs struct {
+	Path      string  `json:"path" jsonschema:"The file to write."`
+	SessionID string  `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	Text      *string `json:"text,omitempty" jsonschema:"The whole content, as text; it is written as UTF-8."`
+	Base64    *string `json:"base64,omitempty" jsonschema:"The whole content, as base64; in place of text."`
+}
+
+// content is what to write.
+func (a writeArgs) content() ([]byte, error) {
+	return fileContent{a.Text, a.Base64}.bytes("write_file")
+}
+
+// listArgs are the arguments of list_files.
+type listArgs struct {
+	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	Glob      string `json:"glob,omitempty" jsonschema:"List what matches this only."`
+}
+
+// deleteArgs are the arguments of delete_file.
+type deleteArgs struct {
+	Path      string `json:"path" jsonschema:"What to delete."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"Delete a folder that is not empty, with all that is in it."`
+}
+
+// fileContent is a file's content as a client gives it: one of the two.
+type fileContent struct {
+	Text   *string `json:"text,omitempty"`
+	Base64 *string `json:"base64,omitempty"`
+}
+
+// bytes are the content; what names it in errors.
+func (c fileContent) bytes(what string) ([]byte, error) {
+	switch {
+	case c.Text == nil && c.Base64 == nil:
+		return nil, fmt.Errorf("%s needs the content: text, or base64 for bytes that are no text", what)
+	case c.Text != nil && c.Base64 != nil:
+		return nil, fmt.Errorf("%s has both text and base64: give one", what)
+	case c.Text != nil:
+		return []byte(*c.Text), nil
+	}
+	// Padding may be there or not; Go skips newlines.
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(*c.Base64, "=\r\n"))
+	if err != nil {
+		return nil, fmt.Errorf("the base64 of %s is not valid: %w", what, err)
+	}
+	return data, nil
+}
+
+// fileArgs are files that come with a run, by name: text as a JSON string, bytes
+// as an object like fileContent.
+type fileArgs map[string]json.RawMessage
+
+// fileArgsSchema describes fileArgs. What may be one of two kinds has no type,
+// for some clients cannot read a union.
+func fileArgsSchema(description string) *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Type: "object", Description: description,
+		AdditionalProperties: &jsonschema.Schema{Description: `The text as a string, or the bytes as {"base64": "…"}.`},
+	}
+}
+
+// bytes are the files' contents.
+func (a fileArgs) bytes() (map[string][]byte, error) {
+	if len(a) > maxItems {
+		return nil, fmt.Errorf("files has %d files: the most is %d", len(a), maxItems)
+	}
+	files := make(map[string][]byte, len(a))
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		what := fmt.Sprintf("files[%s]", quote(name))
+		var content fileContent
+		switch kind := outerKind(a[name]); kind {
+		case "a string":
+			content.Text = new(string)
+			if err := json.Unmarshal(a[name], content.Text); err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
+		case "an object":
+			var err error
+			if content, err = decodeArgs[fileContent](what, a[name]); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf(`%s must be the text as a string, or the bytes as {"base64": "…"}, got %s`, what, kind)
+		}
+		data, err := content.bytes(what)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = data
+	}
+	return files, nil
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/workspace"
+)
+
+// Workspaces finds the workspaces of clients' sessions; what it finds is always
+// the client's own. Its errors are written for the client, and say the same of a
+// session that is another's as of one that never was.
+type Workspaces interface {
+	// Workspace finds the workspace that a client means by a session's handle,
+	// or by none, and the handle of the session that it belongs to.
+	Workspace(ctx context.Context, client, session string) (handle string, dir *workspace.Dir, err error)
+	// Workspaces are all that the client has, by their sessions' handles.
+	Workspaces(client string) map[string]*workspace.Dir
+}
+
+// addFileTools registers the tools for files, in an order that a model reads
+// them in.
+func (s *Server) addFileTools() {
+	yes, no := true, false
+	at := " Paths are relative to the workspace (data/in.csv), or begin with /workspace/; no path leads out of it."
+
+	read := schemaFor[readArgs]()
+	read.Properties["encoding"].Enum = []any{"text", "base64"}
+	read.Properties["offset"].Minimum = number(0)
+	read.Properties["limit"].Minimum = number(1)
+	read.Properties["limit"].Maximum = number(maxRead)
+	given := schemaFor[readOutput]()
+	given.Properties["encoding"].Enum = []any{"text", "base64", "image"}
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "read_file",
+		Title: "Read a file",
+		Description: "Reads a file of a session's workspace: text as it is, a PNG, JPEG, GIF or WebP as an image, other bytes as base64. " +
+			fmt.Sprintf("Without limit it gives the first %s of text, or %s of other bytes, and says the file's size and where to go on. ", size(readText), size(readBase64)) +
+			"To work with data, open the file in a program instead: reading is for looking." + at,
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  read,
+		OutputSchema: given,
+	}, s.readFile)
+
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "write_file",
+		Title: "Write a file",
+		Description: "Makes or replaces a file in a session's workspace, which is the current directory of its programs, and the folders that it needs. " +
+			"Give the content as text or as base64. A file is written as a whole or not at all." + at,
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  schemaFor[writeArgs](),
+		OutputSchema: schemaFor[writeOutput](),
+	}, s.writeFile)
+
+	listed := schemaFor[listOutput]()
+	listed.Properties["files"].Items.Properties["kind"].Enum = []any{
+		string(workspace.Regular), string(workspace.Folder), string(workspace.Link), string(workspace.Other),
+	}
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "list_files",
+		Title: "List files",
+		Description: "Lists the files in a session's workspace, folders and all in them, with sizes, times and types, and says how much room is left. " +
+			"A glob narrows it: * and ? within a name, ** for any folders; *.csv is at the top only, **/*.csv anywhere, data all in the folder data. " +
+			fmt.Sprintf("At most %d are listed.", maxListed),
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  schemaFor[listArgs](),
+		OutputSchema: listed,
+	}, s.listFiles)
+
+	s.mcp.AddTool(&mcp.Tool{
+		Name:         "delete_file",
+		Title:        "Delete a file",
+		Description:  "Deletes a file, a link or an empty folder of a session's workspace; a folder with all that is in it when recursive is true." + at,
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  schemaFor[deleteArgs](),
+		OutputSchema: schemaFor[deleteOutput](),
+	}, s.deleteFile)
+}
+
+// writeOutput is write_file's structured result.
+type writeOutput struct {
+	Path      string `json:"path" jsonschema:"The file's path in the workspace."`
+	URI       string `json:"uri" jsonschema:"The file as an MCP resource."`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size."`
+	Created   bool   `json:"created" jsonschema:"True when there was no such file before."`
+}
+
+func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[writeArgs]("write_file", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	data, err := args.content()
+	if err != nil {
+		return toolError(err), nil
+	}
+	client := s.clients.name(req.Session)
+	session, dir, err := s.workspaces.Workspace(ctx, client, args.SessionID)
+	if err != nil {
+		return toolError(err), nil
+	}
+	written, err := dir.Write(args.Path, data)
+	if err != nil {
+		return toolError(err), nil
+	}
+	s.filesChanged(client)
+	out := writeOutput{Path: written.Name, URI: fileURI(session, written.Name), SizeBytes: int64(len(data)), Created: written.Created}
+	did := "replaced"
+	if out.Created {
+		did = "wrote"
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: out,
+		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)", did, visible(out.Path), size(out.SizeBytes))}},
+	}, nil
+}
+
+// maxListed is how many files list_files lists.
+const maxListed = 1000
+
+// listOutput is list_files' structured result.
+type listOutput struct {
+	Files     []fileInfo `json:"files" jsonschema:"What was found, sorted by path."`
+	Matched   int        `json:"matched" jsonschema:"How many there are, those that are not listed included."`
+	UsedBytes int64      `json:"used_bytes" jsonschema:"What all files of the workspace have."`
+	UsedFiles int64      `json:"used_files" jsonschema:"How many files and folders it has."`
+	MaxBytes  int64      `json:"max_bytes,omitempty" jsonschema:"What it may have at most; absent when there is no limit."`
+	MaxFiles  int64      `json:"max_files,omitempty" jsonschema:"How many files and folders it may have; absent when there is no limit."`
+	ReadOnly  bool       `json:"read_only,omitempty" jsonschema:"True when nothing in it can be written."`
+	Notes     []string   `json:"notes,omitempty" jsonschema:"What is not listed, and why."`
+}
+
+// fileInfo tells of a file.
+type fileInfo struct {
+	Path      string `json:"path" jsonschema:"Its path in the workspace."`
+	Kind      string `json:"kind" jsonschema:"What it is."`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size; 0 but for files."`
+	Modified  string `json:"modified" jsonschema:"When it was last changed, RFC 3339 in UTC."`
+	MIMEType  string `json:"mime_type,omitempty" jsonschema:"What its name says that it is; absent when it says nothing."`
+}
+
+func fileInfos(files []workspace.File) []fileInfo {
+	infos := make([]fileInfo, 0, len(files)) // a list, never null
+	for _, f := range files {
+		infos = append(infos, fileInfo{f.Name, string(f.Kind), f.Size, f.Modified.UTC().Format(time.RFC3339), f.Type})
+	}
+	return infos
+}
+
+func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[listArgs]("list_files", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	_, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), args.SessionID)
+	if err != nil {
+		return toolError(err), nil
+	}
+	found, err := dir.List(args.Glob)
+	if err != nil {
+		return toolError(err), nil
+	}
+	used, err := dir.Usage()
+	if err != nil {
+		return toolError(err), nil
+	}
+	o := dir.Options()
+	out := listOutput{
+		Files: fileInfos(found.Files[:min(len(found.Files), maxListed)]), Matched: len(found.Files),
+		UsedBytes: used.Bytes, UsedFiles: used.Files, MaxBytes: o.Bytes, MaxFiles: o.Files, ReadOnly: o.ReadOnly,
+	}
+	if more := out.Matched - len(out.Files); more > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more are not listed: narrow the glob.", more))
+	}
+	if found.Incomplete || used.More {
+		out.Notes = append(out.Notes, "The workspace holds more than was looked at: too many files, folders that nest too deep, or some that cannot be read.")
+	}
+	if found.Unnamed > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d names are not UTF-8 and cannot be told; a program can rename them.", found.Unnamed))
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: out,
+		Content:           []mcp.Content{&mcp.TextContent{Text: out.text()}},
+	}, nil
+}
+
+func (o listOutput) text() string {
+	var b strings.Builder
+	for _, f := range o.Files {
+		switch f.Kind {
+		case string(workspace.Regular):
+			fmt.Fprintf(&b, "%s  %s  %s  %s\n", visible(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
+		case string(workspace.Folder):
+			fmt.Fprintf(&b, "%s/\n", visible(f.Path))
+		default:
+			fmt.Fprintf(&b, "%s  (%s)\n", visible(f.Path), f.Kind)
+		}
+	}
+	if len(o.Files) == 0 {
+		b.WriteString("nothing found\n")
+	}
+	fmt.Fprintf(&b, "\n%d found; the workspace has %d files and folders", o.Matched, o.UsedFiles)
+	if o.MaxFiles > 0 {
+		fmt.Fprintf(&b, " of %d", o.MaxFiles)
+	}
+	fmt.Fprintf(&b, ", %s", size(o.UsedBytes))
+	if o.MaxBytes > 0 {
+		fmt.Fprintf(&b, " of %s", size(o.MaxBytes))
+	}
+	if o.ReadOnly {
+		b.WriteString(", and is read-only")
+	}
+	b.WriteString("\n")
+	for _, note := range o.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	return b.String()
+}
+
+// deleteOutput is delete_file's structured result.
+type deleteOutput struct {
+	Path    string `json:"path" jsonschema:"What was asked for."`
+	Deleted bool   `json:"deleted" jsonschema:"True when it is gone."`
+}
+
+func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[deleteArgs]("delete_file", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	client := s.clients.name(req.Session)
+	_, dir, err := s.workspaces.Workspace(ctx, client, args.SessionID)
+	if err != nil {
+		return toolError(err), nil
+	}
+	if err := dir.Delete(args.Path, args.Recursive); err != nil {
+		return toolError(hinted(err)), nil
+	}
+	s.filesChanged(client)
+	return &mcp.CallToolResult{
+		StructuredContent: deleteOutput{Path: args.Path, Deleted: true},
+		Content:           []mcp.Content{&mcp.TextContent{Text: "deleted " + visible(args.Path)}},
+	}, nil
+}
+
+// hinted says, when a file is not there, how to find what is.
+func hinted(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: list_files shows what is", err)
+	}
+	return err
+}
+
+// visible writes a name for people. Names are the guest's: one with a newline in
+// it could pass for another line of ours.
+func visible(name string) string {
+	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name {
+		return quoted
+	}
+	return name
+}

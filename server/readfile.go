@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/workspace"
+)
+
+// How many bytes read_file gives: of text, and of what is given as base64, when
+// no limit is asked for, and at most. Base64 costs a model several times as much
+// as text, and it can read little in it.
+const (
+	readText   = 64 << 10
+	readBase64 = 8 << 10
+	maxRead    = 1 << 20
+)
+
+// readOutput is read_file's structured result.
+type readOutput struct {
+	Path       string   `json:"path" jsonschema:"The file's path in the workspace."`
+	URI        string   `json:"uri" jsonschema:"The file as an MCP resource."`
+	SizeBytes  int64    `json:"size_bytes" jsonschema:"The size of the whole file."`
+	MIMEType   string   `json:"mime_type" jsonschema:"What its name, or else its content, says that it is."`
+	Encoding   string   `json:"encoding" jsonschema:"How the content is given: as text, as base64, or as an image, which stands beside this."`
+	Content    string   `json:"content,omitempty" jsonschema:"The part of the file that was read; absent for an image."`
+	Offset     int64    `json:"offset" jsonschema:"Where in the file the content begins, in bytes."`
+	NextOffset *int64   `json:"next_offset,omitempty" jsonschema:"The offset to go on with; absent when nothing is left."`
+	Width      int      `json:"width,omitempty" jsonschema:"The width of the image, in pixels."`
+	Height     int      `json:"height,omitempty" jsonschema:"The height of the image, in pixels."`
+	Notes      []string `json:"notes,omitempty" jsonschema:"What is not as it is in the file."`
+}
+
+func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[readArgs]("read_file", req.Params.Arguments)
+	if err == nil {
+		err = args.check()
+	}
+	if err != nil {
+		return toolError(err), nil
+	}
+	session, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), args.SessionID)
+	if err != nil {
+		return toolError(err), nil
+	}
+	file, err := dir.Read(args.Path, args.Offset, args.limit(readText))
+	switch {
+	case err != nil:
+		return toolError(hinted(err)), nil
+	case args.Offset > file.Size:
+		return toolError(fmt.Errorf("offset %d is beyond the end of %s, which has %d bytes", args.Offset, quote(file.Name), file.Size)), nil
+	}
+	out := readOutput{Path: file.Name, URI: fileURI(session, file.Name), SizeBytes: file.Size, MIMEType: file.Type, Offset: file.Offset}
+	if args.Encoding == "" && args.Offset == 0 && args.Limit == nil && strings.HasPrefix(http.DetectContentType(file.Data), "image/") {
+		picture, err := s.wholePicture(dir, file)
+		if err == nil {
+			return out.showing(picture), nil
+		}
+		out.Notes = append(out.Notes, fmt.Sprintf("It is not shown as a picture: %v.", err))
+	}
+	var given int
+	if args.Encoding == "text" || args.Encoding == "" && file.Text {
+		given = out.asText(file)
+	} else {
+		given = out.asBase64(file, args.limit(readBase64))
+	}
+	if next := file.Offset + int64(given); next < file.Size && given > 0 {
+		out.NextOffset = &next
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: out,
+		Content:           []mcp.Content{&mcp.TextContent{Text: out.text(given)}},
+	}, nil
+}
+
+// wholePicture reads all of a file that begins like a picture.
+func (s *Server) wholePicture(dir *workspace.Dir, begin workspace.Content) (shown, error) {
+	if begin.Size > maxScaleBytes {
+		return shown{}, fmt.Errorf("it has more than %s", size(maxScaleBytes))
+	}
+	whole, err := dir.Read(begin.Name, 0, maxScaleBytes)
+	if err != nil {
+		return shown{}, err
+	}
+	return s.pictures.fit(whole.Data)
+}
+
+// showing is the answer for a picture.
+func (o readOutput) showing(picture shown) *mcp.CallToolResult {
+	o.Encoding, o.Width, o.Height = "image", picture.width, picture.height
+	if picture.note != "" {
+		o.Notes = append(o.Notes, "The image is "+picture.note+".")
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: o,
+		Content:           []mcp.Content{&mcp.TextContent{Text: o.text(0)}, picture.content()},
+	}
+}
+
+// asText gives the content as text, up to the last whole character, and says
+// how many bytes that took.
+func (o *readOutput) asText(file workspace.Content) int {
+	data := file.Data
+	if cut := partialRune(data); file.Rest() > 0 && cut < len(data) {
+		data = data[:len(data)-cut]
+	}
+	var replaced int64
+	o.Encoding = "text"
+	if o.Content, replaced = utf8Text(data); replaced > 0 {
+		o.Notes = append(o.Notes, fmt.Sprintf("%d bytes are not UTF-8; each is shown as \uFFFD.", replaced))
+	}
+	return len(data)
+}
+
+func (o *readOutput) asBase64(file workspace.Content, limit int64) int {
+	data := file.Data[:min(int64(len(file.Data)), limit)]
+	o.Encoding, o.Content = "base64", base64.StdEncoding.EncodeToString(data)
+	return len(data)
+}
+
+// text says first what is given, on a line of its own, then the content, of
+// given bytes.
+func (o readOutput) text(given int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s", visible(o.Path), o.MIMEType, size(o.SizeBytes))
+	switch {
+	case o.Encoding == "image":
+		fmt.Fprintf(&b, ", an image of %d × %d pixels", o.Width, o.Height)
+	case o.NextOffset != nil:
+		fmt.Fprintf(&b, "; bytes %d to %d of %d, %d are left: go on with offset %d", o.Offset, *o.NextOffset-1, o.SizeBytes, o.SizeBytes-*o.NextOffset, *o.NextOffset)
+	case o.Offset > 0:
+		fmt.Fprintf(&b, "; from byte %d on, to the end", o.Offset)
+	}
+	if o.Encoding == "base64" {
+		b.WriteString("; as base64")
+	}
+	for _, note := range o.Notes {
+		b.WriteString("\nnote: " + note)
+	}
+	b.WriteString("\n")
+	if o.Encoding != "image" {
+		b.WriteString("\n" + o.Content)
+	}
+	return b.String()
+}

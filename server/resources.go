@@ -1,0 +1,255 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/workspace"
+)
+
+// The files of a client's workspaces are MCP resources. The SDK keeps resources
+// for all clients of a server together, so that none is registered with it: what
+// a client lists, reads and completes is looked up among its own, each time, and
+// a notification goes to the client whose files changed.
+const (
+	filesTemplate = filesPrefix + "{session_id}/files/{+path}"
+	filesPrefix   = "rillbox://sessions/"
+)
+
+const (
+	// maxResource is the largest file that is read as a resource, in bytes; these
+	// have no offset.
+	maxResource = 16 << 20
+	// resourcePage is how many resources a page of a list has.
+	resourcePage = 500
+	// maxLinks is how many files a result links to.
+	maxLinks = 32
+)
+
+func (s *Server) addTemplate() {
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: filesTemplate,
+		Name:        "files",
+		Title:       "Workspace files",
+		Description: "The files of a session's workspace, by the session's id and their path.",
+	}, s.readResource)
+}
+
+// fileURI is the resource that a file is.
+func fileURI(session, name string) string {
+	var uri strings.Builder
+	uri.WriteString(filesPrefix + url.PathEscape(session) + "/files")
+	for part := range strings.SplitSeq(name, "/") {
+		uri.WriteString("/" + url.PathEscape(part))
+	}
+	return uri.String()
+}
+
+// parseFileURI is fileURI's opposite. The path that it gives can be anything:
+// a workspace judges it.
+func parseFileURI(uri string) (session, name string, ok bool) {
+	rest, ok := strings.CutPrefix(uri, filesPrefix)
+	session, name, found := strings.Cut(rest, "/files/")
+	if !ok || !found {
+		return "", "", false
+	}
+	session, err := url.PathUnescape(session)
+	if err != nil {
+		return "", "", false
+	}
+	name, err = url.PathUnescape(name)
+	return session, name, err == nil && session != "" && name != ""
+}
+
+func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	session, name, _ := parseFileURI(req.Params.URI) // one that is, by ownResourcesOnly
+	_, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
+	if err != nil {
+		return nil, noResource(req.Params.URI, err.Error())
+	}
+	file, err := dir.Read(name, 0, maxResource)
+	switch {
+	case err != nil:
+		return nil, noResource(req.Params.URI, err.Error())
+	case file.Rest() > 0:
+		return nil, noResource(req.Params.URI, fmt.Sprintf("%s has %d bytes, and a resource is %d at most: read_file gives parts of it",
+			quote(file.Name), file.Size, maxResource))
+	}
+	contents := &mcp.ResourceContents{URI: req.Params.URI, MIMEType: file.Type}
+	if file.Text && len(file.Data) > 0 { // an empty text would be left out of the answer
+		contents.Text = string(file.Data)
+	} else {
+		contents.Blob = file.Data
+	}
+	return &mcp.ReadResourceResult{
+		Cacheable: mcp.Cacheable{CacheScope: "private"},
+		Contents:  []*mcp.ResourceContents{contents},
+	}, nil
+}
+
+// noResource is the error for a resource that is not read.
+func noResource(uri, why string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), valid(why))}
+}
+
+// ownResourcesOnly answers resources/list with the client's own files, and lets
+// only URIs of files through to be read, in the form that the template matches:
+// of one that it does not know, the SDK makes an error that is no JSON when the
+// URI has control characters, and ends the connection.
+func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch req := req.(type) {
+		case *mcp.ReadResourceRequest:
+			session, name, ok := parseFileURI(req.Params.URI)
+			if !ok || s.workspaces == nil {
+				return nil, noResource(req.Params.URI, "its URI is not one of a file here ("+filesTemplate+")")
+			}
+			req.Params.URI = fileURI(session, name)
+		case *mcp.ListResourcesRequest:
+			if s.workspaces != nil {
+				return s.ownResources(req)
+			}
+		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled, or we end
+			ctx, done := s.begin(ctx)
+			defer done()
+			return next(ctx, method, req)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// ownResources gives a page of a client's files: its cursor is the URI after
+// which the next begins. A workspace that ends meanwhile has none.
+func (s *Server) ownResources(req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
+	var after []byte
+	if req.Params != nil {
+		var err error
+		if after, err = base64.RawURLEncoding.DecodeString(req.Params.Cursor); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor is none of this server's: begin without one"}
+		}
+	}
+	res := &mcp.ListResourcesResult{Cacheable: mcp.Cacheable{CacheScope: "private"}, Resources: []*mcp.Resource{}}
+	for session, dir := range s.workspaces.Workspaces(s.clients.name(req.Session)) {
+		found, err := dir.List("")
+		if err != nil {
+			continue
+		}
+		for _, f := range found.Files {
+			if uri := fileURI(session, f.Name); f.Kind == workspace.Regular && uri > string(after) {
+				res.Resources = append(res.Resources, &mcp.Resource{
+					URI: uri, Name: f.Name, Title: path.Base(f.Name), MIMEType: f.Type, Size: f.Size,
+					Annotations: &mcp.Annotations{LastModified: f.Modified.UTC().Format(time.RFC3339)},
+				})
+			}
+		}
+	}
+	slices.SortFunc(res.Resources, func(a, b *mcp.Resource) int { return cmp.Compare(a.URI, b.URI) })
+	if len(res.Resources) > resourcePage {
+		res.Resources = res.Resources[:resourcePage]
+		res.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(res.Resources[resourcePage-1].URI))
+	}
+	return res, nil
+}
+
+// complete completes the template's variables from the client's own sessions
+// and files.
+func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	var values []string
+	if ref := req.Params.Ref; ref.Type == "ref/resource" && ref.URI == filesTemplate {
+		own := s.workspaces.Workspaces(s.clients.name(req.Session))
+		switch req.Params.Argument.Name {
+		case "session_id":
+			values = slices.Sorted(maps.Keys(own))
+		case "path":
+			if req.Params.Context == nil {
+				break
+			}
+			if dir, ok := own[req.Params.Context.Arguments["session_id"]]; ok {
+				if found, err := dir.List(""); err == nil {
+					for _, f := range found.Files {
+						values = append(values, f.Name)
+					}
+				}
+			}
+		}
+	}
+	values = slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, req.Params.Argument.Value) })
+	details := mcp.CompletionResultDetails{Values: []string{}, Total: len(values)}
+	const most = 100 // the protocol's
+	details.Values = append(details.Values, values[:min(len(values), most)]...)
+	details.HasMore = len(values) > most
+	return &mcp.CompleteResult{Completion: details}, nil
+}
+
+// fileLinks are what a result gives of files that a run created or changed: a
+// link for each, up to a bound.
+func fileLinks(session string, files []workspace.File) []mcp.Content {
+	var content []mcp.Content
+	for _, f := range files[:min(len(files), maxLinks)] {
+		content = append(content, &mcp.ResourceLink{
+			URI: fileURI(session, f.Name), Name: f.Name, Title: path.Base(f.Name), MIMEType: f.Type, Size: &f.Size,
+		})
+	}
+	return content
+}
+
+// unheard are the connections that are to be told that their resources changed.
+type unheard struct {
+	mu       sync.Mutex
+	sessions map[*mcp.ServerSession]bool
+}
+
+// filesChanged tells a client that its list of resources has changed. The SDK
+// tells all clients when any resource changes, some milliseconds later and once
+// for several changes; tellOwnChanges lets it tell this one.
+func (s *Server) filesChanged(client string) {
+	if s.workspaces == nil {
+		return
+	}
+	s.unheard.mu.Lock()
+	still := make(map[*mcp.ServerSession]bool) // without connections that ended
+	for session := range s.mcp.Sessions() {
+		if s.unheard.sessions[session] || s.clients.name(session) == client {
+			still[session] = true
+		}
+	}
+	s.unheard.sessions = still
+	s.unheard.mu.Unlock()
+	s.addTemplate() // the same again, which counts as a change
+}
+
+// tellOwnChanges keeps the news of a client's files from the others. It does not
+// wait for the client: the SDK tells one after the other, and one that does not
+// read would keep the rest from hearing.
+func (s *Server) tellOwnChanges(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if !ok || method != "notifications/resources/list_changed" {
+			return next(ctx, method, req)
+		}
+		s.unheard.mu.Lock()
+		own := s.unheard.sessions[session]
+		delete(s.unheard.sessions, session)
+		s.unheard.mu.Unlock()
+		if own {
+			go func() {
+				if _, err := next(context.WithoutCancel(ctx), method, req); err != nil {
+					s.log.Debug("a client was not told of its files", "error", err)
+				}
+			}()
+		}
+		return nil, nil
+	}
+}

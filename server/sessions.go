@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+// minIdle is the shortest idle_timeout_seconds that makes sense.
+const minIdle = time.Second
+
+// createArgs are the arguments of create_session.
+type createArgs struct {
+	Language           string   `json:"language" jsonschema:"What its cells are written in."`
+	Packages           []string `json:"packages,omitempty" jsonschema:"Packages to have ready before the first cell, as in run_code."`
+	IdleTimeoutSeconds *float64 `json:"idle_timeout_seconds,omitempty" jsonschema:"The session ends by itself when nothing was asked of it for so long."`
+	Permissions        []string `json:"permissions,omitempty" jsonschema:"Deno permission flags that narrow what the operator granted, for all cells; an empty list means none. Absent: all that was granted."`
+}
+
+// sessionArgs are the arguments of reset_session and destroy_session.
+type sessionArgs struct {
+	SessionID string `json:"session_id" jsonschema:"The session, as create_session or list_sessions names it."`
+}
+
+// listSessionsArgs are the arguments of list_sessions.
+type listSessionsArgs struct{}
+
+type sessionInfo struct {
+	SessionID          string        `json:"session_id" jsonschema:"The handle for run_code and the file tools. It is yours alone."`
+	Language           string        `json:"language" jsonschema:"What its cells are written in."`
+	Default            bool          `json:"default,omitempty" jsonschema:"True for the one that session_id default stands for."`
+	AgeSeconds         float64       `json:"age_seconds" jsonschema:"How long ago it was made."`
+	IdleSeconds        float64       `json:"idle_seconds" jsonschema:"How long ago it was last used."`
+	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds" jsonschema:"It ends by itself after so long without use."`
+	Running            bool          `json:"running" jsonschema:"Whether a cell is running now."`
+	MemoryBytes        int64         `json:"memory_bytes" jsonschema:"Memory that its process uses; 0 when it has none yet."`
+	Files              int64         `json:"files" jsonschema:"How many files and folders its workspace holds."`
+	FileBytes          int64         `json:"file_bytes" jsonschema:"How many bytes they have."`
+	Packages           []packageInfo `json:"packages" jsonschema:"What was installed in it."`
+}
+
+type sessionsOutput struct {
+	Sessions []sessionInfo `json:"sessions" jsonschema:"Your sessions, the oldest first."`
+}
+
+type destroyOutput struct {
+	SessionID string `json:"session_id" jsonschema:"The session that has ended."`
+	Destroyed bool   `json:"destroyed" jsonschema:"True: its process, its state and its files are gone."`
+}
+
+func (s *Server) addSessionTools() {
+	yes, no := true, false
+	create := schemaFor[createArgs]()
+	s.describeLanguage(create)
+	idle := create.Properties["idle_timeout_seconds"]
+	idle.Minimum = number(minIdle.Seconds())
+	idle.Maximum = number(s.limits.MaxSessionIdle.Seconds())
+	idle.Default = jsonNumber(s.limits.SessionIdle.Seconds())
+	for _, list := range []string{"packages", "permissions"} {
+		create.Properties[list].MaxItems = count(maxItems)
+	}
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "create_session",
+		Title: "Create a session",
+		Description: fmt.Sprintf("Makes a session: a process that keeps its variables, functions, imports and files from one run_code call to the next, with a directory of its own. "+
+			"For work in steps: load a file, look, change, plot, save. For one session a language, run_code with session_id \"default\" does without this. "+
+			"You may have %d at a time; each ends after its idle time, by destroy_session, or when you disconnect.", s.limits.Sessions),
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes},
+		InputSchema:  create,
+		OutputSchema: schemaFor[sessionInfo](),
+	}, s.createSession)
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "reset_session",
+		Title: "Reset a session",
+		Description: "Gives a session a new, empty process: all variables, imports and what was installed are gone, a cell that runs is ended. " +
+			"Its files stay, and so does its handle. Use it when the state is no longer what you think it is.",
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  schemaFor[sessionArgs](),
+		OutputSchema: schemaFor[sessionInfo](),
+	}, s.resetSession)
+	s.mcp.AddTool(&mcp.Tool{
+		Name:         "destroy_session",
+		Title:        "Destroy a session",
+		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room for another; read the files that you want to keep before.",
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
+		InputSchema:  schemaFor[sessionArgs](),
+		OutputSchema: schemaFor[destroyOutput](),
+	}, s.destroySession)
+	s.mcp.AddTool(&mcp.Tool{
+		Name:  "list_sessions",
+		Title: "List sessions",
+		Description: "Lists your own sessions with their language, age, idle time, memory, files and packages. " +
+			"It changes nothing and keeps no session from ending.",
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
+		InputSchema:  schemaFor[listSessionsArgs](),
+		OutputSchema: schemaFor[sessionsOutput](),
+	}, s.listSessions)
+}
+
+func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[createArgs]("create_session", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	lang, _, err := s.resolve(args.Language)
+	if err == nil {
+		err = errors.Join(checkList("packages", args.Packages), checkList("permissions", args.Permissions))
+	}
+	if err != nil {
+		return toolError(err), nil
+	}
+	idle, err := timeoutOf("idle_timeout_seconds", args.IdleTimeoutSeconds, minIdle, s.limits.MaxSessionIdle, s.limits.SessionIdle)
+	if err != nil {
+		return toolError(err), nil
+	}
+	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
+	info, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.SessionInfo, error) {
+		return s.supervisor.CreateSession(ctx, supervisor.SessionRequest{
+			Client: s.clients.name(req.Session), Language: lang.language,
+			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
+		}, news.emit)
+	})
+	if err != nil {
+		return toolError(fmt.Errorf("no session was made: %w", err)), nil
+	}
+	s.log.Info("made a session", "language", info.Language)
+	s.filesChanged(s.clients.name(req.Session))
+	return sessionResult(info, "made"), nil
+}
+
+func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[sessionArgs]("reset_session", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	info, err := s.supervisor.ResetSession(ctx, s.clients.name(req.Session), args.SessionID)
+	if err != nil {
+		return toolError(err), nil
+	}
+	return sessionResult(info, "reset"), nil
+}
+
+func (s *Server) destroySession(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	args, err := decodeArgs[sessionArgs]("destroy_session", req.Params.Arguments)
+	if err != nil {
+		return toolError(err), nil
+	}
+	client := s.clients.name(req.Session)
+	if err := s.supervisor.DestroySession(client, args.SessionID); err != nil {
+		return toolError(err), nil
+	}
+	s.filesChanged(client)
+	return &mcp.CallToolResult{
+		StructuredContent: destroyOutput{args.SessionID, true},
+		Content:           []mcp.Content{&mcp.TextContent{Text: "destroyed session " + args.SessionID}},
+	}, nil
+}
+
+func (s *Server) listSessions(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if _, err := decodeArgs[listSessionsArgs]("list_sessions", req.Params.Arguments); err != nil {
+		return toolError(err), nil
+	}
+	out := sessionsOutput{Sessions: []sessionInfo{}}
+	var lines []string
+	for _, info := range s.supervisor.ListSessions(s.clients.name(req.Session)) {
+		out.Sessions = append(out.Sessions, sessionInfoOf(info))
+		lines = append(lines, sessionText(info))
+	}
+	if len(lines) == 0 {
+		lines = []string{"You have no sessions."}
+	}
+	return &mcp.CallToolResult{
+		StructuredContent: out,
+		Content:           []mcp.Content{&mcp.TextContent{Text: strings.Join(lines, "\n")}},
+	}, nil
+}
+
+func sessionResult(info supervisor.SessionInfo, what string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{
+		StructuredContent: sessionInfoOf(info),
+		Content:           []mcp.Content{&mcp.TextContent{Text: what + " session " + sessionText(info)}},
+	}
+}
+
+func sessionInfoOf(i supervisor.SessionInfo) sessionInfo {
+	return sessionInfo{
+		SessionID: i.ID, Language: string(i.Language), Default: i.Default,
+		AgeSeconds:         roundSeconds(time.Since(i.Created)),
+		IdleSeconds:        roundSeconds(time.Since(i.Used)),
+		IdleTimeoutSeconds: i.Idle.Seconds(),
+		Running:            i.Running,
+		MemoryBytes:        i.Memory,
+		Files:              i.Files.Files,
+		FileBytes:          i.Files.Bytes,
+		Packages:           packageInfos(i.Packages),
+	}
+}
+
+func roundSeconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
+func sessionText(i supervisor.SessionInfo) string {
+	text := fmt.Sprintf("%s: %s, %v old, idle %v of %v, memory %s, %d files (%s)",
+		i.ID, i.Language, time.Since(i.Created).Round(time.Second), time.Since(i.Used).Round(time.Second), i.Idle,
+		size(i.Memory), i.Files.Files, size(i.Files.Bytes))
+	if len(i.Packages) > 0 {
+		text += ", packages " + packagesText(packageInfos(i.Packages))
+	}
+	return text
+}
+
+// session finds the session that a call names: the handle itself, or that of
+// the client's default one; empty when it names none.
+func (s *Server) session(name, client string, language supervisor.Language) (string, error) {
+	if name != supervisor.DefaultHandle {
+		return name, nil
+	}
+	return s.supervisor.DefaultSession(client, language)
+}
