@@ -14,11 +14,12 @@ var allowed = map[string]string{
 	"rillbox/cache":               "",
 	"rillbox/cache/cachetest":     "rillbox/cache",
 	"rillbox/supervisor/launcher": "",
-	"rillbox/supervisor":          "rillbox/supervisor/launcher",
+	"rillbox/workspace":           "",
+	"rillbox/supervisor":          "rillbox/supervisor/launcher rillbox/workspace",
 	"rillbox/deno":                "rillbox/cache rillbox/supervisor rillbox/supervisor/launcher",
 	"rillbox/pyodide/gateway":     "rillbox/cache",
 	"rillbox/pyodide":             "rillbox/cache rillbox/deno rillbox/pyodide/gateway rillbox/supervisor rillbox/supervisor/launcher",
-	"rillbox/server":              "rillbox/cache rillbox/supervisor",
+	"rillbox/server":              "rillbox/cache rillbox/supervisor rillbox/workspace",
 }
 
 func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {

@@ -81,6 +81,9 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
 		examineMeans("second wall", launcher.Offered()), examineMeans("a cgroup for each child", launcher.OfferedCgroup())}
+	if a.config.Workspace.Path != "" {
+		checks = append(checks, a.examineWorkspace())
+	}
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
 		c := check{Name: languageNames(d.Languages), Detail: versions(d)}
@@ -111,6 +114,14 @@ func (a *app) examineCache(engines *engines) check {
 		c.Detail += ", offline"
 	}
 	return c
+}
+
+func (a *app) examineWorkspace() check {
+	shared, err := a.shared()
+	if err != nil {
+		return check{Name: "workspace", Problem: err.Error(), Advice: "nothing starts until the setting names another directory, or none"}
+	}
+	return check{Name: "workspace", Detail: directory{shared}.String()}
 }
 
 // examineMeans says whether the kernel offers one of the means that we use

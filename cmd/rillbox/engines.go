@@ -44,6 +44,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		Policy:            c.policy(),
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
+		Warm:              c.Warm,
 		Log:               log,
 	})
 	if err != nil {
@@ -61,6 +62,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
 		Warm:              c.Warm,
+		LeaveImages:       c.once,
 		Log:               log,
 	})
 	if err != nil {

@@ -62,6 +62,7 @@ files, no network, no environment and no other programs. What ran once runs agai
 without a network.`,
 		Example: `  rillbox run report.py                     a file; its packages are found by its imports
   rillbox run -l ts -c 'console.log(6 * 7)' code on the command line
+  rillbox repl                              Python, statement by statement
   rillbox serve                             MCP on stdio, for a chat or an agent
   rillbox setup                             fetch everything now, to be offline later
   rillbox doctor                            does the sandbox hold on this machine?`,
@@ -85,6 +86,7 @@ without a network.`,
 	})
 	root.AddCommand(
 		newRunCommand(a),
+		newReplCommand(a),
 		newServeCommand(a),
 		newSetupCommand(a),
 		newCacheCommand(a),

@@ -50,7 +50,13 @@ The language is told by the file's extension (.js .mjs .cjs .jsx .ts .mts .tsx
 .py) or by -l. Packages are found by the program's imports and fetched once; -p
 asks for more, or for certain versions. The program has no files, no network and
 no environment unless --permissions, DENO_PERMISSION_ARGS or
-PYODIDE_PERMISSION_ARGS grant them.
+PYODIDE_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
+current one, to read and write; with DIR:ro, to read only.
+
+Pictures that it displays (figures, display()) are kept next to the program:
+report-1.png, report-2.svg and so on, in place of those of the run before; as
+display-1.png in the current directory when it has no file. Terminals that can
+(kitty, iTerm2, sixel) show them as well. What it displays as text is printed.
 
 The exit status is the program's; 124 when its time was up, 137 when it used too
 much memory, 130 when it was cancelled, 128+n when signal n ended it, 2 when the
@@ -64,6 +70,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
   curl -s https://example.com/x.ts | rillbox run -l ts -
   rillbox run -p 'pandas<3' -p openpyxl report.py    packages beside those imported
   rillbox run --permissions '--allow-net=api.github.com' stars.ts
+  rillbox run --workspace ./data clean.py            reads and writes the files in ./data
   rillbox run --json -l js -c 'export default 6 * 7' the result as JSON`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd, f, args)
@@ -75,7 +82,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
 	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for this program, in place of those in the settings")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
-	a.config.bindFlags(set, ofRun, "timeout", "memory")
+	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
 	return cmd
 }
 
@@ -92,29 +99,33 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
-	a.config.Warm = 0 // nothing runs after it
+	a.config.Warm, a.config.once = 0, true
 	engines, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer engines.Close()
+	shared, err := a.shared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		program.Workspace, program.ReadOnly = shared.Path, shared.ReadOnly
+	}
 
-	progress := a.newProgress()
-	defer progress.clear()
-	result, err := engines.Run(ctx, program, func(e supervisor.Event) {
-		switch {
-		case e.Kind == supervisor.Stage:
-			progress.show(e)
-		case f.json:
-		case e.Kind == supervisor.Stdout:
-			progress.clear()
-			_, _ = os.Stdout.Write(e.Data) // a closed pipe ends us by SIGPIPE
-		case e.Kind == supervisor.Stderr:
-			progress.clear()
-			_, _ = os.Stderr.Write(e.Data)
-		}
-	})
-	progress.clear()
+	out := a.newOutput()
+	if f.json {
+		out = &output{progress: a.newProgress()}
+	}
+	defer out.clear()
+	typing, typed := context.WithCancel(ctx)
+	defer typed()
+	if program.Stdin != nil && isTerminal(os.Stdin) {
+		program.Stdin = keyboard{typing}
+	}
+	result, err := engines.Run(ctx, program, out.emit)
+	typed()
+	out.clear()
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitStatus(statusCancelled)
@@ -127,24 +138,13 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		}
 		return statusOf(result)
 	}
-	a.report(result)
+	pictures := &gallery{dir: ".", name: "display"}
+	if program.Name != "" {
+		pictures.dir, pictures.name = filepath.Dir(args[0]), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
+	}
+	a.show(out, pictures, result.Displays)
+	a.report(out, result)
 	return statusOf(result)
-}
-
-// report tells on stderr what the program's own output does not.
-func (a *app) report(result supervisor.Result) {
-	if !a.quiet {
-		for _, note := range result.Notes {
-			fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), note)
-		}
-	}
-	if e := result.Error; e != nil {
-		text := e.Traceback
-		if text == "" {
-			text = e.Name + ": " + e.Message
-		}
-		fmt.Fprintln(os.Stderr, paint(os.Stderr, red, strings.TrimRight(text, "\n")))
-	}
 }
 
 // program reads the program that the command line tells of.

@@ -29,6 +29,9 @@ for people at a terminal, JSON lines otherwise.
 
 What programs may do is told by DENO_PERMISSION_ARGS (JavaScript and TypeScript)
 and PYODIDE_PERMISSION_ARGS (Python), as Deno permission flags; nothing by default.
+Each session has a directory of its own for its files, which ends with it. With
+--workspace DIR, all sessions and programs have that one instead, to read and
+write; with DIR:ro, to read only.
 
 Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
 --memory 1GiB or --running 8.`,
@@ -43,7 +46,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 			return a.serve(cmd.Context())
 		},
 	}
-	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory")
+	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory", "workspace")
 	return cmd
 }
 
@@ -58,24 +61,39 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer engines.Close() // children first, whatever the reason for the end
+	shared, err := a.shared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		engines.Share(*shared)
+	}
 
+	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", directory{shared}.String())
 	if wall := launcher.Offered(); wall.Name == "" {
 		a.log.Warn("there is no second wall around programs: Deno's permissions stand alone", "why", wall.Detail)
 	}
-	preparing, cancel := context.WithCancel(ctx)
-	var prepared sync.WaitGroup
-	for _, t := range engines.Toolchains() {
-		prepared.Go(func() { a.prepare(preparing, t) })
-	}
-	defer prepared.Wait()
-	defer cancel()
-
-	return server.New(server.Options{
+	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,
+		Workspaces: engines.Supervisor,
 		Version:    version(),
 		Offline:    a.config.Offline,
 		Log:        a.log,
-	}).RunStdio(ctx)
+	})
+	preparing, cancel := context.WithCancel(ctx)
+	var prepared sync.WaitGroup
+	for _, t := range engines.Toolchains() {
+		prepared.Go(func() {
+			select {
+			case <-srv.Greeted():
+				a.prepare(preparing, t)
+			case <-preparing.Done():
+			}
+		})
+	}
+	defer prepared.Wait()
+	defer cancel()
+	return srv.RunStdio(ctx)
 }
 
 // prepare fetches what a toolchain lacks. Its failure is not the server's: a

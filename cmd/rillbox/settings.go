@@ -29,6 +29,7 @@ type config struct {
 	Offline       bool
 
 	WithoutSecondWall bool
+	Workspace         supervisor.Shared
 
 	DenoPath, PyodidePath               string
 	DenoPermissions, PyodidePermissions deno.Permissions
@@ -41,6 +42,7 @@ type config struct {
 	Limits                              supervisor.Limits
 	LogLevel                            string
 
+	once     bool   // one program runs and nothing after it
 	file     string // the TOML file read, "" when there is none
 	settings []setting
 }
@@ -81,6 +83,7 @@ func newConfig() *config {
 	add("deno_permission_args", flags{&c.DenoPermissions}, "Deno permission flags for JavaScript and TypeScript")
 	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
+	add("workspace", directory{&c.Workspace}, "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
 	add("env", &list{p: &c.Env}, "names of environment variables that programs get")
 	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
 	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages and hosts that may be used, as globs; empty means any")
@@ -89,7 +92,7 @@ func newConfig() *config {
 	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
-	add("warm", count(&c.Warm), "Python workers that `serve` keeps started ahead of time")
+	add("warm", count(&c.Warm), "children that `serve` keeps started ahead of time at most, for Python and for JavaScript each")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
@@ -98,6 +101,11 @@ func newConfig() *config {
 	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
 	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
 	add("file_size", size(&c.Limits.FileBytes), "largest file that a program may write")
+	add("displays", size(&c.Limits.Displays), "bytes kept of what a program shows (pictures, tables)")
+	add("sessions", count(&c.Limits.Sessions), "sessions that one client may have")
+	add("all_sessions", count(&c.Limits.AllSessions), "sessions that all clients together may have")
+	add("session_idle", duration(&c.Limits.SessionIdle), "how long a session lasts without use when its client asks for nothing else")
+	add("max_session_idle", duration(&c.Limits.MaxSessionIdle), "most that a client may ask for instead")
 	add("running", count(&c.Limits.Running), "programs that run at once")
 	add("waiting", count(&c.Limits.Waiting), "programs that may wait for a place; more are told to come back")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
@@ -108,7 +116,7 @@ func newConfig() *config {
 // the rest belong to the commands that run programs.
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
-	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "running", "waiting"}
+	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those
@@ -198,6 +206,9 @@ func (c *config) complete() error {
 	c.CacheDir = dir
 	if c.Limits.MaxTimeout < c.Limits.Timeout {
 		c.Limits.MaxTimeout = c.Limits.Timeout
+	}
+	if c.Limits.MaxSessionIdle < c.Limits.SessionIdle {
+		c.Limits.MaxSessionIdle = c.Limits.SessionIdle
 	}
 	return nil
 }

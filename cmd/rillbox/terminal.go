@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/rs/zerolog"
 	"github.com/schollz/progressbar/v3"
@@ -26,8 +28,10 @@ const (
 
 // colours says whether f shows colours: a terminal, and nobody asked for none.
 func colours(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // paint colours text where f shows colours.
 func paint(f *os.File, colour, text string) string {
@@ -35,6 +39,27 @@ func paint(f *os.File, colour, text string) string {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// harmless is text that a guest may have had a hand in, fit for a terminal:
+// what a terminal obeys is shown instead, save for the ends of lines and tabs.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			fmt.Fprintf(&b, "\\x%02x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// note tells something on stderr that is no error, unless nobody wants to know.
+func (a *app) note(text string) {
+	if !a.quiet {
+		fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), harmless(text))
+	}
 }
 
 // newLogger logs to stderr: lines for people, or JSON lines where a server's
@@ -51,7 +76,7 @@ func (a *app) newLogger(server bool) *slog.Logger {
 		level = zerolog.ErrorLevel
 	}
 	var out io.Writer = os.Stderr
-	if !server || term.IsTerminal(int(os.Stderr.Fd())) {
+	if !server || isTerminal(os.Stderr) {
 		console := zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !colours(os.Stderr), TimeFormat: time.TimeOnly}
 		if !server {
 			console.PartsExclude = []string{zerolog.TimestampFieldName}
@@ -82,7 +107,7 @@ func (a *app) newProgress() *progress {
 	if a.quiet {
 		return &progress{}
 	}
-	return &progress{w: os.Stderr, bars: term.IsTerminal(int(os.Stderr.Fd()))}
+	return &progress{w: os.Stderr, bars: isTerminal(os.Stderr)}
 }
 
 // show displays a stage: a download at once, anything else if it takes long.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rillbox/deno"
+	"rillbox/supervisor"
 )
 
 // A value is one setting's place in a config: it reads the setting from text
@@ -182,6 +183,42 @@ func formatSize(n int64) string {
 	}
 	return strconv.FormatInt(n, 10)
 }
+
+// directory is a directory to share, "DIR" or "DIR:ro"; see share.
+type directory struct{ p *supervisor.Shared }
+
+const readOnlySuffix = ":ro"
+
+func (d directory) Set(text string) error {
+	path, readOnly := strings.CutSuffix(text, readOnlySuffix)
+	if path == "" && readOnly {
+		return errors.New("want a directory before " + readOnlySuffix)
+	}
+	*d.p = supervisor.Shared{Path: path, ReadOnly: readOnly}
+	return nil
+}
+
+func (d directory) SetTOML(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("want a string, not %v", v)
+	}
+	return d.Set(text)
+}
+
+func (d directory) TOML() any { return d.String() }
+
+func (d directory) String() string {
+	switch {
+	case d.p == nil || d.p.Path == "":
+		return ""
+	case d.p.ReadOnly:
+		return d.p.Path + readOnlySuffix
+	}
+	return d.p.Path
+}
+
+func (d directory) Type() string { return "DIR[:ro]" }
 
 // list is a list of strings without commas, written with commas between them.
 // A flag given again adds to the list.

@@ -1,0 +1,79 @@
+//go:build !windows
+
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+)
+
+// keys stand between the terminal and the editor, which reads descriptor 0: they
+// pass on what is typed while the editor edits, and not what a terminal answers
+// when it is asked something. A guest can ask it, and the editor waits forever
+// for somebody to take such an answer.
+type keys struct {
+	to   *os.File
+	held []byte // what may be the beginning of an answer
+}
+
+// openKeys gives the terminal a descriptor of its own, which is os.Stdin from
+// then on, and the editor a pipe for its descriptor.
+func openKeys() (*keys, error) {
+	terminal, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(pipe[1])
+	if err := unix.Dup2(pipe[0], 0); err != nil {
+		return nil, err
+	}
+	if err := unix.Close(pipe[0]); err != nil {
+		return nil, err
+	}
+	os.Stdin = os.NewFile(uintptr(terminal), "terminal")
+	return &keys{to: os.NewFile(uintptr(pipe[1]), "editor")}, nil
+}
+
+var (
+	// Where the cursor is, what the terminal is, how it is, and its window; xterm's
+	// "ctlseqs" lists them.
+	answers     = regexp.MustCompile(`\x1b\[[?>]?[0-9;]*[Rcnt]`)
+	halfAnswers = regexp.MustCompile(`\x1b\[([?>][0-9;]*|[0-9][0-9;]*)$`)
+)
+
+// pass passes keys on until stop is called, which returns when no more are taken.
+func (k *keys) pass() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buffer := make([]byte, 1024)
+		for {
+			n, err := keyboard{ctx}.Read(buffer)
+			if err != nil || n == 0 {
+				if ctx.Err() == nil {
+					k.to.Close() // there is no terminal any more: that is the end
+				}
+				return
+			}
+			k.held = answers.ReplaceAll(append(k.held, buffer[:n]...), nil)
+			ready := len(k.held)
+			if half := halfAnswers.FindIndex(k.held); half != nil {
+				ready = half[0]
+			}
+			_, _ = k.to.Write(k.held[:ready]) // as long as we live, so does the reader
+			k.held = k.held[ready:]
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

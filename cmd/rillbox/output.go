@@ -1,0 +1,74 @@
+//go:build !windows
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"rillbox/supervisor"
+)
+
+// output is where a program's own bytes go, as they come, and the progress of
+// what is done for it before.
+type output struct {
+	*progress
+	// stdout and stderr are the guest's; nil drops what it writes.
+	stdout, stderr *os.File
+	// unfinished are those of the two whose last line has no end yet.
+	unfinished map[*os.File]bool
+}
+
+func (a *app) newOutput() *output {
+	return &output{a.newProgress(), os.Stdout, os.Stderr, map[*os.File]bool{}}
+}
+
+// emit is told what happens while a program runs.
+func (o *output) emit(e supervisor.Event) {
+	to := o.stdout
+	switch e.Kind {
+	case supervisor.Stage:
+		o.show(e)
+		return
+	case supervisor.Stderr:
+		to = o.stderr
+	}
+	if to != nil && len(e.Data) > 0 {
+		o.clear()
+		_, _ = to.Write(e.Data) // a closed pipe ends us by SIGPIPE
+		o.unfinished[to] = e.Data[len(e.Data)-1] != '\n'
+	}
+}
+
+// endLine lets what is written to f next begin on a line of its own.
+func (o *output) endLine(f *os.File) {
+	for g, unfinished := range o.unfinished {
+		if unfinished && (g == f || isTerminal(g) && isTerminal(f)) {
+			fmt.Fprintln(g)
+			o.unfinished[g] = false
+		}
+	}
+}
+
+// report tells on stderr what the program's own output does not.
+func (a *app) report(o *output, result supervisor.Result) {
+	if len(result.Notes) > 0 || result.Error != nil {
+		o.endLine(os.Stderr)
+	}
+	for _, note := range result.Notes {
+		a.note(note)
+	}
+	e := result.Error
+	if e == nil {
+		return
+	}
+	text := e.Traceback
+	switch title := e.Name + ": " + e.Message; {
+	case text == "":
+		text = title
+	case result.State != "" && result.Status != supervisor.Cancelled: // where it was, and why it is no more
+		text = strings.TrimRight(text, "\n") + "\n" + title
+	}
+	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, harmless(strings.TrimRight(text, "\n"))))
+}

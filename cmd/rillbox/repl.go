@@ -1,0 +1,264 @@
+//go:build !windows
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"rillbox/deno"
+	"rillbox/supervisor"
+)
+
+// replFlags are the flags of `rillbox repl` that are not settings.
+type replFlags struct {
+	language    string
+	packages    []string
+	permissions deno.Permissions
+}
+
+func newReplCommand(a *app) *cobra.Command {
+	f := &replFlags{}
+	cmd := &cobra.Command{
+		Use:   "repl [-l LANG]",
+		Short: "Run a language's statements as you type them",
+		Long: `Run statements one after the other in a session that keeps its variables,
+functions, imports and files: Python, unless -l names another language.
+
+At a terminal, lines are edited and kept in a history (of each language one, in
+$XDG_STATE_HOME/rillbox or ~/.local/state/rillbox), Tab completes the session's
+names, and what is unfinished goes on in the next line. Ctrl-C interrupts what
+runs and keeps the state, Ctrl-D ends; .help lists the commands. Packages are
+found by imports, as in ` + "`rillbox run`" + `. Pictures are shown where the terminal can
+(kitty, iTerm2, sixel), else kept in the current directory as display-1.png and
+so on. There is no time limit, unless --timeout or a setting gives one.
+
+The session has a directory of its own for files, which ends with it, or, with
+--workspace DIR, that one; with DIR:ro it can be read only. Beside it the session
+has no files, no network and no environment, unless --permissions,
+DENO_PERMISSION_ARGS or PYODIDE_PERMISSION_ARGS grant them.
+
+Piped input is run statement by statement, also after one that fails; values are
+printed, without prompts and history. The exit status is that of the last one
+that failed, and of exit() and its like; others are those of ` + "`rillbox run`" + `.`,
+		Example: `  rillbox repl
+  rillbox repl -l ts --workspace ./data
+  rillbox repl -p polars -p 'pandas<3'
+  echo 'import math; math.tau' | rillbox repl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.repl(cmd, f)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVarP(&f.language, "language", "l", "python", "`LANG`: javascript, typescript or python (js, ts, py)")
+	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
+	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for the session, in place of those in the settings")
+	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
+	timeout := set.Lookup("timeout")
+	timeout.Usage, timeout.DefValue = "time for each statement; without it, there is no limit", ""
+	return cmd
+}
+
+// unlimited is a time that nobody waits for.
+const unlimited = 365 * 24 * time.Hour
+
+// repl is one session and the person or the pipe that it serves.
+type repl struct {
+	a        *app
+	engines  *engines
+	language supervisor.Language
+	id       string // of the session
+	typed    bool   // cells are typed at a terminal
+	out      *output
+	pictures *gallery
+	ran      []string // the cells that ran without an error
+	status   error    // of the last cell that failed
+}
+
+func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
+	language, ok := languages[strings.ToLower(f.language)]
+	if !ok {
+		a.parsed = false
+		return fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)", f.language)
+	}
+	if cmd.Flags().Changed("permissions") {
+		a.config.DenoPermissions, a.config.PyodidePermissions = f.permissions, f.permissions
+	}
+	limits := &a.config.Limits
+	if a.config.from("timeout") == "default" {
+		limits.Timeout, limits.MaxTimeout = unlimited, unlimited
+	}
+	limits.SessionIdle, limits.MaxSessionIdle = unlimited, unlimited // a person may think
+	a.config.Warm = 0                                                // nothing runs beside it
+
+	r := &repl{a: a, language: language, typed: isTerminal(os.Stdin) && isTerminal(os.Stdout) && os.Getenv("TERM") != "dumb"}
+	ending := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
+	if r.typed {
+		state, err := term.GetState(int(os.Stdin.Fd()))
+		if err != nil {
+			return fmt.Errorf("cannot look at the terminal: %w", err)
+		}
+		defer func() { _ = term.Restore(int(os.Stdin.Fd()), state) }() // as it was, whatever the editor was doing
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)           // is a cell's end, never ours
+	} else {
+		ending = append(ending, os.Interrupt)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
+	defer stop()
+	engines, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+	shared, err := a.shared()
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		engines.Share(*shared)
+	}
+	r.engines, r.out = engines, a.newOutput()
+	r.pictures = &gallery{dir: ".", name: "display", fresh: true, drawn: true}
+	defer r.out.clear()
+	if err := r.open(ctx, f.packages); err != nil {
+		return err
+	}
+	if r.typed {
+		r.greet(shared)
+	}
+	cells, err := r.source(ctx)
+	if err != nil {
+		return err
+	}
+	return r.loop(ctx, cells)
+}
+
+// open opens the session.
+func (r *repl) open(ctx context.Context, packages []string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language, Packages: packages}, r.out.emit)
+	r.out.clear()
+	if err != nil && ctx.Err() != nil {
+		return exitStatus(statusCancelled)
+	}
+	r.id = info.ID
+	return err
+}
+
+func (r *repl) source(ctx context.Context) (source, error) {
+	if r.typed {
+		return newEditor(r.language, sessionNames(ctx, r.engines.Supervisor, r.id))
+	}
+	return &piped{language: r.language, lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), typed: isTerminal(os.Stdin)}, nil
+}
+
+// errEnded says that the session's code asked for the end.
+var errEnded = errors.New("ended")
+
+// loop runs cell after cell. Its error holds the exit status.
+func (r *repl) loop(ctx context.Context, cells source) error {
+	for {
+		cell, err := r.read(ctx, cells)
+		switch {
+		case errors.Is(err, errAborted):
+			continue
+		case errors.Is(err, io.EOF):
+			if r.typed {
+				fmt.Println()
+				return nil
+			}
+			return r.status
+		case err != nil:
+			return err
+		}
+		switch {
+		case strings.TrimSpace(cell) == "":
+		case r.typed && (isCommand(cell) || isExit(r.language, cell)):
+			err = r.command(ctx, strings.TrimSpace(cell))
+		default:
+			err = r.run(ctx, cell, "")
+		}
+		switch {
+		case errors.Is(err, errEnded):
+			return r.status
+		case ctx.Err() != nil:
+			return exitStatus(statusCancelled)
+		case err != nil && !r.typed:
+			return err
+		case err != nil:
+			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), harmless(err.Error()))
+		}
+	}
+}
+
+// read waits for the next cell, or until we are told to end.
+func (r *repl) read(ctx context.Context, cells source) (cell string, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cell, err = cells.next()
+	}()
+	select {
+	case <-done:
+		return cell, err
+	case <-ctx.Done():
+		return "", exitStatus(statusCancelled)
+	}
+}
+
+// run runs one cell. Its error is errEnded when the code asked for the end, and
+// else ours.
+func (r *repl) run(ctx context.Context, code, name string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	p := supervisor.Program{Language: r.language, Code: code, Name: name, Echo: true}
+	if r.typed && r.language == supervisor.Python { // the others read ahead: of what is the next cell
+		p.Stdin = keyboard{ctx}
+	}
+	result, err := r.engines.RunCell(ctx, r.id, p, r.out.emit)
+	interrupted := ctx.Err() != nil
+	stop()
+	r.out.clear()
+	if err != nil {
+		return err
+	}
+	err = statusOf(result)
+	if result.Error == nil && (err != nil || result.State == supervisor.StateLost) {
+		result.Notes, r.status = nil, err // there is no next cell to tell of
+		r.tell(result, false)
+		return errEnded
+	}
+	r.tell(result, interrupted)
+	if err != nil {
+		r.status = err
+	} else {
+		r.ran = append(r.ran, code)
+	}
+	return nil
+}
+
+// tell shows what came of a cell beside its own output.
+func (r *repl) tell(result supervisor.Result, interrupted bool) {
+	if interrupted && r.typed {
+		fmt.Println() // after the terminal's ^C
+		if e := result.Error; e != nil && result.State == supervisor.StateKept && e.Traceback == "" {
+			e.Traceback = "Interrupted"
+		}
+	}
+	r.a.show(r.out, r.pictures, result.Displays)
+	r.a.report(r.out, result)
+	r.out.endLine(os.Stdout)
+}

@@ -1,0 +1,81 @@
+//go:build !windows
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rillbox/supervisor"
+)
+
+// shared is the directory that the setting workspace names, by its real path,
+// nil when it names none. One that is not to be shared is a wrong setting.
+func (a *app) shared() (*supervisor.Shared, error) {
+	want := a.config.Workspace
+	if want.Path == "" {
+		return nil, nil
+	}
+	path, err := realPath(want.Path)
+	if err == nil {
+		err = a.sharable(path, want.ReadOnly)
+	}
+	if err != nil {
+		a.parsed = false
+		return nil, fmt.Errorf("workspace %q: %w", want.Path, err)
+	}
+	return &supervisor.Shared{Path: path, ReadOnly: want.ReadOnly}, nil
+}
+
+// sharable says why programs must not have a directory: it holds, or is in,
+// what Rillbox itself stands on, or it is a whole home or machine, which nobody
+// means.
+func (a *app) sharable(path string, readOnly bool) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", path)
+	}
+	if home, err := os.UserHomeDir(); err == nil && holds(path, home) {
+		return fmt.Errorf("%s holds your whole home directory: share one within it, made for the purpose", path)
+	}
+	if holds(path, os.TempDir()) {
+		return fmt.Errorf("%s holds the directories of all that runs: share one within it, made for the purpose", path)
+	}
+	if holds(path, a.config.CacheDir) || holds(a.config.CacheDir, path) {
+		return fmt.Errorf("%s and the cache, %s, are not apart: programs can't have what is executed for them", path, a.config.CacheDir)
+	}
+	if readOnly {
+		return nil
+	}
+	executable, _ := os.Executable() // "" is in no directory
+	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
+		if own != "" && holds(path, own) {
+			return fmt.Errorf("%s holds %s, which programs could replace: share it with %s, or another one", path, own, readOnlySuffix)
+		}
+	}
+	return nil
+}
+
+// holds says whether a file or directory is, or is in, the directory dir.
+func holds(dir, path string) bool {
+	for _, p := range []*string{&dir, &path} {
+		if real, err := realPath(*p); err == nil {
+			*p = real
+		}
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
