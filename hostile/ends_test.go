@@ -398,7 +398,7 @@ func TestATMPDIRWithACommaIsRefused(t *testing.T) {
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, temp)
+	s := serve(t, temp, "--warm=0")
 	if a := s.run(t, map[string]any{"language": "javascript", "code": "export default 1"}); !strings.Contains(a.refusal, "comma") {
 		t.Errorf("the answer is %+v", a)
 	}

@@ -66,6 +66,7 @@ type attack struct {
 	args     []string
 	stdin    string
 	packages []string
+	timeout  time.Duration // zero is runTimeout
 	// earlier is a program that runs to its end before, meanwhile one that runs
 	// at the same time (from its first output on); both with the same grants.
 	earlier, meanwhile string
@@ -81,6 +82,14 @@ type attack struct {
 	bareFlags []string
 	// noControl says why there is no control.
 	noControl string
+	// noCellControl says why the row shows nothing as a cell of a session without
+	// the boundary, where it does as a program of its own.
+	noCellControl string
+	// spoils says that the row leaves its session of no use to others.
+	spoils bool
+	// waits says that the bounded cell waits for what does not come: an error in a
+	// callback, which ends a program, ends no session.
+	waits bool
 	// prepare makes what the attack needs beside the scene.
 	prepare func(t *testing.T, s *scene)
 	// evidence tells what the run shows of success beside the secret and what
@@ -134,11 +143,18 @@ func try(t *testing.T, attacks []attack) {
 			a.runBounded(t)
 		})
 	}
+	tryInSessions(t, attacks)
 }
 
 func (a attack) runBounded(t *testing.T) {
 	s := newScene(t, a)
-	o := a.run(t, s, newEngine(t, a.language, s.fill(a.grants), false))
+	engine := newEngine(t, a.language, s.fill(a.grants), false)
+	a.checkBounded(t, s, a.run(t, s, engine, engine))
+}
+
+// checkBounded checks that the attack came to nothing.
+func (a attack) checkBounded(t *testing.T, s *scene, o outcome) {
+	t.Helper()
 	t.Logf("bounded: %s", o.summary())
 	if found := s.evidenceOf(o); len(found) > 0 {
 		t.Errorf("the attack got through: %s\n%s", strings.Join(found, "; "), o.text())
@@ -151,6 +167,9 @@ func (a attack) runBounded(t *testing.T) {
 		t.Errorf("the program was never started:\n%s", o.text())
 	}
 	ends := append(a.ends, supervisor.Completed, supervisor.Failed)
+	if o.State == supervisor.StateKept { // a cell that waits for what was refused: an error that nobody catches is no end of a session
+		ends = append(ends, supervisor.TimedOut)
+	}
 	if o.err == nil && !slices.Contains(ends, o.Status) || o.ExitCode == 125 {
 		t.Errorf("the bounded run ended as %s\n%s", o.Status, o.text())
 	}
@@ -162,28 +181,39 @@ func (a attack) runControl(t *testing.T) {
 	if a.bare || a.bareFlags != nil {
 		o = a.runBare(t, s)
 	} else {
-		grants := s.fill(a.control)
-		if a.control == nil {
-			grants = []string{"--allow-all"}
-		}
-		o = a.run(t, s, newEngine(t, a.language, grants, true))
+		engine := newEngine(t, a.language, a.controlGrants(s), true)
+		o = a.run(t, s, engine, engine)
 	}
+	a.checkControl(t, s, o)
+}
+
+func (a attack) controlGrants(s *scene) []string {
+	if a.control == nil {
+		return []string{"--allow-all"}
+	}
+	return s.fill(a.control)
+}
+
+// checkControl checks that the attack came to what it goes for.
+func (a attack) checkControl(t *testing.T, s *scene, o outcome) {
+	t.Helper()
 	if found := s.evidenceOf(o); len(found) == 0 {
 		t.Errorf("the attack is not shown to work without the boundary, so it shows nothing:\n%s\n%s", o.summary(), o.text())
 	}
 }
 
-// run runs the row's programs on an engine.
-func (a attack) run(t *testing.T, s *scene, engine supervisor.Engine) outcome {
+// run runs the row's program on an engine, and those before and meanwhile on
+// another, which may be the same.
+func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) outcome {
 	t.Helper()
 	if a.earlier != "" {
-		o := runProgram(t.Context(), engine, supervisor.Program{Language: a.language, Code: s.fillSecret(a.earlier)}, nil)
+		o := runProgram(t.Context(), others, supervisor.Program{Language: a.language, Code: s.fillSecret(a.earlier)}, nil)
 		if o.err != nil {
 			t.Fatalf("the program before: %v", o.err)
 		}
 	}
 	if a.meanwhile != "" {
-		defer runMeanwhile(t, engine, supervisor.Program{Language: a.language, Code: s.fillSecret(a.meanwhile)})()
+		defer runMeanwhile(t, others, supervisor.Program{Language: a.language, Code: s.fillSecret(a.meanwhile)})()
 	}
 	p := supervisor.Program{
 		Language: a.language,
@@ -191,6 +221,7 @@ func (a attack) run(t *testing.T, s *scene, engine supervisor.Engine) outcome {
 		Code:     s.fillText(a.code),
 		Args:     s.fill(a.args),
 		Packages: a.packages,
+		Timeout:  a.timeout,
 	}
 	if a.stdin != "" {
 		p.Stdin = strings.NewReader(a.stdin)
@@ -228,7 +259,10 @@ func runMeanwhile(t *testing.T, engine supervisor.Engine, p supervisor.Program) 
 const runTimeout = 20 * time.Second
 
 func runProgram(ctx context.Context, engine supervisor.Engine, p supervisor.Program, hear func(supervisor.Event)) outcome {
-	p.ID, p.Timeout = supervisor.NewID(), runTimeout
+	p.ID = supervisor.NewID()
+	if p.Timeout == 0 {
+		p.Timeout = runTimeout
+	}
 	var o outcome
 	var mu sync.Mutex // the engines' callers serialise events, as the supervisor does
 	var events strings.Builder
@@ -364,7 +398,11 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, with
 	if python {
 		engine, err = pyodide.New(pyodide.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall})
 	} else {
-		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall})
+		warm := 0
+		if len(grants) == 0 { // many rows share this one
+			warm = 1
+		}
+		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall, Warm: warm})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -372,6 +410,17 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, with
 	cachetest.NeedNetwork(t, engine.Prepare(context.WithoutCancel(t.Context()), func(supervisor.Event) {}))
 	shared.engines[key] = engine
 	return engine
+}
+
+// endEngines ends the engines that rows share, with what they keep started
+// ahead; the next row makes its own anew.
+func endEngines() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	for _, engine := range shared.engines {
+		engine.Close()
+	}
+	clear(shared.engines)
 }
 
 // TestMain puts a secret into our environment, where /proc shows it too, and
@@ -391,9 +440,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	removeProgram()
-	for _, engine := range shared.engines {
-		engine.Close()
-	}
+	endEngines()
 	if shared.cache != nil {
 		if err := shared.cache.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

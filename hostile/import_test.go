@@ -21,6 +21,7 @@ func data(code string) string {
 const globalFile = `globalThis.file = "file://%DIR%/secret.txt"; globalThis.code = "file://%DIR%/secret.mjs";`
 
 func TestImportsOfLocalFiles(t *testing.T) {
+	const noExports = "a cell gives nothing of what it exports"
 	try(t, []attack{
 		{name: "static import as code", code: `import s from "file://%DIR%/secret.mjs"; console.log(s);`},
 		{name: "static import as code from TypeScript", language: supervisor.TypeScript,
@@ -31,8 +32,8 @@ func TestImportsOfLocalFiles(t *testing.T) {
 			bareFlags: []string{"--unstable-raw-imports"}},
 		{name: "static import by a path", code: `import s from "%DIR%/secret.mjs"; console.log(s);`},
 		{name: "static import by a relative path", code: `import s from "../../../../../../../../../..%DIR%/secret.mjs"; console.log(s);`},
-		{name: "re-export of a local file", code: `export { default } from "file://%DIR%/secret.mjs";`},
-		{name: "export * of a local file", code: `export * as default from "file://%DIR%/secret.json" with { type: "json" };`},
+		{name: "re-export of a local file", code: `export { default } from "file://%DIR%/secret.mjs";`, noCellControl: noExports},
+		{name: "export * of a local file", code: `export * as default from "file://%DIR%/secret.json" with { type: "json" };`, noCellControl: noExports},
 		{name: "TypeScript import of JSON", language: supervisor.TypeScript,
 			code: `import s from "file://%DIR%/secret.json" with { type: "json" }; console.log(s);`},
 		{name: "dynamic import as code", code: `console.log(await import("file://%DIR%/secret.mjs"));`},
@@ -62,7 +63,8 @@ console.log((await import(URL.createObjectURL(blob))).default);`},
 			code: globalFile + `const blob = new Blob(['export default (await import(globalThis.file, { with: { type: "text" } })).default'], { type: "text/typescript" });
 console.log((await import(URL.createObjectURL(blob))).default);`},
 		{name: "import of a local WebAssembly module", code: `console.log(await import("file://%DIR%/module.wasm"));`, prepare: wasmNamed},
-		{name: "source phase import of WebAssembly", code: `import source m from "file://%DIR%/module.wasm"; console.log(WebAssembly.Module.exports(m)[0].name);`, prepare: wasmNamed},
+		{name: "source phase import of WebAssembly", code: `import source m from "file://%DIR%/module.wasm"; console.log(WebAssembly.Module.exports(m)[0].name);`, prepare: wasmNamed,
+			noCellControl: "cells have no such imports"},
 		{name: "import.meta.resolve and import", code: `console.log((await import(import.meta.resolve("../../../../../../../..%DIR%/secret.mjs"))).default);`},
 		{name: "type reference to a local file", language: supervisor.TypeScript,
 			code: `/// <reference types="file://%DIR%/secret.ts" />
@@ -91,12 +93,12 @@ import s from "file://%DIR%/secret.ts"; console.log(s as string);`},
 			code: `import Module from "node:module"; const m = new Module("%DIR%/secret.cjs"); m.filename = "%DIR%/secret.cjs"; m.paths = [];
 Module._extensions[".js"](m, "%DIR%/secret.cjs"); console.log(m.exports);`},
 		{name: "Module.prototype.load", code: `import Module from "node:module"; const m = new Module("x"); m.load("%DIR%/secret.cjs"); console.log(m.exports);`},
-		{name: "module.registerHooks that resolves to a local file",
+		{name: "module.registerHooks that resolves to a local file", spoils: true,
 			code: `import { registerHooks } from "node:module";
 const name = ["inno", "cent"].join("");
 registerHooks({ resolve: (s, c, next) => s === name ? { url: "file://%DIR%/secret.cjs", format: "commonjs", shortCircuit: true } : next(s, c) });
 const { createRequire } = await import("node:module"); console.log(createRequire(import.meta.url)(name));`},
-		{name: "module.registerHooks that loads a local file",
+		{name: "module.registerHooks that loads a local file", spoils: true,
 			code: `import { registerHooks, createRequire } from "node:module"; import fs from "node:fs";
 const name = ["node:", "f", "s"].join("");
 registerHooks({ load: (u, c, next) => ({ format: "commonjs", source: "module.exports = " + JSON.stringify(fs.readFileSync("%DIR%/secret.txt", "utf8")), shortCircuit: true }) });

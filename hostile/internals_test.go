@@ -2,7 +2,10 @@
 
 package hostile
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+)
 
 // What stands behind Deno's interfaces: its operations in Rust, the bootstrap's
 // objects, other realms. Each row reaches for something there and then reads the
@@ -10,9 +13,16 @@ import "testing"
 func TestInternals(t *testing.T) {
 	const read = `const read = () => { console.log(Deno.readTextFileSync("%DIR%/secret.txt")); };
 `
+	bootstrap := func(t *testing.T, s *scene) {
+		found, err := filepath.Glob(s.words["%CACHE%"] + "/trees/guest/*/files/bootstrap.js")
+		if err != nil || len(found) == 0 {
+			t.Fatalf("the bootstrap module is not in the cache: %v", err)
+		}
+		s.words["%BOOTSTRAP%"] = found[0]
+	}
 	rows := []attack{
 		{name: "Deno.core", code: `console.log(typeof Deno.core, typeof globalThis.Deno?.core?.ops); read();`},
-		{name: "Deno[Deno.internal] and the operations there", code: `const { ops } = Deno[Deno.internal].core;
+		{name: "Deno[Deno.internal] and the operations there", noCellControl: "one of the operations ends the session before another reads", code: `const { ops } = Deno[Deno.internal].core;
 for (const n of Object.getOwnPropertyNames(ops).filter((n) => n.startsWith("op_") && n !== "op_set_exit_code")) for (const a of [["%DIR%/secret.txt"], ["%DIR%/new", "x"], [], [new Uint8Array(9)]]) { try { const r = ops[n](...a); if (r) console.log(n, r); } catch {} } read(); Deno.exit(0);`},
 		{name: "resources by their numbers", code: `const { core } = Deno[Deno.internal]; console.log(core.resources?.()); for (let r = 3; r < 30; r++) { try { core.close?.(r); } catch {} } read();`},
 		{name: "Deno[Deno.internal]'s own arguments of the start", code: `console.log(Deno[Deno.internal].__nodeBootstrapArgs); for (const k of Object.keys(Deno[Deno.internal])) { try { Deno[Deno.internal][k] = () => true; } catch {} } read();`},
@@ -22,11 +32,12 @@ for (const n of Object.getOwnPropertyNames(ops).filter((n) => n.startsWith("op_"
 		{name: "ext: modules by require", file: "main.cjs", code: `try { console.log(Object.keys(require("ext:core/ops"))); } catch (e) { console.log(e.message); } read();`},
 		{name: "node:internal modules", file: "main.cjs", code: `for (const m of ["internal/bootstrap/loaders", "internal/process/permission", "node:internal/util", "_http_common"]) try { console.log("reached", m, Object.keys(require(m)).length); } catch (e) { console.log(e.message.slice(0, 60)); } read();`},
 		{name: "process.binding and _linkedBinding", code: `for (const b of ["fs", "natives", "config", "util", "constants", "uv"]) try { console.log(b, Object.keys(process.binding(b)).length); } catch (e) { console.log(e.message.slice(0, 60)); } try { process._linkedBinding("fs"); } catch {} read();`},
-		{name: "stack frames' functions", code: `Error.prepareStackTrace = (_, sites) => sites; function f() { return new Error().stack; } for (const s of f()) { try { const g = s.getFunction(); if (g && g !== f) console.log("reached", g.name, g.arguments); } catch {} } Error.prepareStackTrace = undefined; read();`},
-		{name: "callers", file: "main.cjs", code: `function f() { let c = f.caller, n = 0; while (c && n++ < 20) { console.log("caller", c.name); c = c.caller; } } try { f(); } catch (e) { console.log(e.message); } read();`},
-		{name: "the bootstrap module again", code: `for (const n of ["bootstrap.ts", "wire.ts", "value.ts", "traceback.ts"]) try { console.log("reached", Object.keys(await import(new URL("./.rillbox/" + n, import.meta.url)))); } catch (e) { console.log(e.message.slice(0, 80)); } read();`},
-		{name: "the bootstrap's text and the import map", code: `for (const n of ["bootstrap.ts", "import_map.json", "lock.json"]) try { console.log(Deno.readTextFileSync(new URL("./.rillbox/" + n, import.meta.url)).length); } catch (e) { console.log(e.message.slice(0, 40)); } read();`},
-		{name: "writes over the bootstrap's files", code: `try { Deno.writeTextFileSync(new URL("./.rillbox/wire.ts", import.meta.url), ""); } catch (e) { console.log(e.message.slice(0, 40)); } read();`},
+		{name: "stack frames' functions", spoils: true, code: `Error.prepareStackTrace = (_, sites) => sites; function f() { return new Error().stack; } for (const s of f()) { try { const g = s.getFunction(); if (g && g !== f) console.log("reached", g.name, g.arguments); } catch {} } Error.prepareStackTrace = undefined; read();`},
+		{name: "callers", spoils: true, file: "main.cjs", code: `function f() { let c = f.caller, n = 0; while (c && n++ < 20) { console.log("caller", c.name); c = c.caller; } } try { f(); } catch (e) { console.log(e.message); } read();`},
+		{name: "the bootstrap module again", prepare: bootstrap, code: `try { console.log("reached", Object.keys(await import("file://%BOOTSTRAP%"))); } catch (e) { console.log(e.message.slice(0, 80)); } read();`},
+		{name: "the bootstrap's text and the import map", prepare: bootstrap, code: `for (const n of ["%BOOTSTRAP%", new URL("./.rillbox/import_map.json", import.meta.url), new URL("./.rillbox/lock.json", import.meta.url)]) try { console.log(Deno.readTextFileSync(n).length); } catch (e) { console.log(e.message.slice(0, 40)); } read();`},
+		{name: "writes over the bootstrap module", prepare: bootstrap, code: `try { Deno.writeTextFileSync("%BOOTSTRAP%", "", { append: true }); } catch (e) { console.log(e.message.slice(0, 40)); } read();`},
+		{name: "writes over the bootstrap module, with all writes granted", prepare: bootstrap, grants: []string{"--allow-write"}, code: `try { Deno.writeTextFileSync("%BOOTSTRAP%", "", { append: true }); console.log("reached ext:"); } catch (e) { console.log(e.message.slice(0, 40)); } read();`},
 		{name: "the promise of another realm", code: `const f = process.getBuiltinModule("vm").runInNewContext("(async function () {}).constructor"); console.log(await f("return typeof Deno")()); read();`},
 		{name: "functions of Deno rebound", code: `const s = Function.prototype.toString.call(Deno.readTextFileSync); console.log(s.length); Deno.readTextFileSync.call({ permissions: { read: true } }, "%DIR%/secret.txt"); read();`},
 		{name: "an iterator, a proxy and a species as a path", code: `for (const p of [["%DIR%/secret.txt"], new String("%DIR%/secret.txt"), new Proxy(new URL("file://%DIR%/secret.txt"), {})]) try { console.log(Deno.readTextFileSync(p)); } catch (e) { console.log(e.message.slice(0, 60)); } read();`},

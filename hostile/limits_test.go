@@ -36,20 +36,26 @@ func testLimits() supervisor.Limits {
 // the rude one does must not be felt by the polite one.
 type house struct {
 	rude, polite *mcp.ClientSession
+	connect      func(name string, o *mcp.ClientOptions) *mcp.ClientSession // one more client
 }
 
-func openHouse(t *testing.T, limits supervisor.Limits, grants ...string) house {
+func openHouse(t testing.TB, limits supervisor.Limits, grants ...string) house {
+	t.Helper()
+	return openHouseOf(t, limits, false, grants...)
+}
+
+func openHouseOf(t testing.TB, limits supervisor.Limits, withoutWall bool, grants ...string) house {
 	t.Helper()
 	store := openShared(t)
 	permissions, err := deno.Parse(grants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts, err := deno.New(deno.Options{Cache: store, Limits: limits, Permissions: permissions})
+	scripts, err := deno.New(deno.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall})
 	if err != nil {
 		t.Fatal(err)
 	}
-	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions})
+	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +64,20 @@ func openHouse(t *testing.T, limits supervisor.Limits, grants ...string) house {
 	}
 	s := supervisor.New(limits, slog.New(slog.DiscardHandler), scripts, python)
 	t.Cleanup(s.Close)
-	srv := server.New(server.Options{Supervisor: s, Version: "test"})
-	connect := func(name string) *mcp.ClientSession {
+	srv := server.New(server.Options{Supervisor: s, Version: "test", Workspaces: s})
+	connect := func(name string, o *mcp.ClientOptions) *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()
 		if _, err := srv.Connect(context.WithoutCancel(t.Context()), there); err != nil {
 			t.Fatal(err)
 		}
-		session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "test"}, nil).Connect(context.WithoutCancel(t.Context()), here, nil)
+		session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "test"}, o).Connect(context.WithoutCancel(t.Context()), here, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = session.Close() })
 		return session
 	}
-	return house{rude: connect("rude"), polite: connect("polite")}
+	return house{connect("rude", nil), connect("polite", nil), connect}
 }
 
 // answer is run_code's structured result, or the text of a refusal.
@@ -87,12 +93,18 @@ type answer struct {
 	Error struct {
 		Name, Message string
 	} `json:"error"`
-	DurationMS int64 `json:"duration_ms"`
-	PeakMemory int64 `json:"peak_memory_bytes"`
-	refusal    string
+	DurationMS int64  `json:"duration_ms"`
+	PeakMemory int64  `json:"peak_memory_bytes"`
+	SessionID  string `json:"session_id"`
+	State      string `json:"state"`
+	Files      []struct {
+		Path, Change, URI string
+	} `json:"files"`
+	Notes   []string `json:"notes"`
+	refusal string
 }
 
-func call(t *testing.T, client *mcp.ClientSession, arguments map[string]any) answer {
+func call(t testing.TB, client *mcp.ClientSession, arguments map[string]any) answer {
 	t.Helper()
 	result, err := client.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "run_code", Arguments: arguments})
 	if err != nil {
@@ -155,8 +167,8 @@ type limitRow struct {
 // beside what its runtime has before the guest starts.
 const memoryBound = 2*(256<<20) + 256<<20
 
-func TestLimitsEndInAResult(t *testing.T) {
-	h := openHouse(t, testLimits())
+// limitRows go for each limit in each language.
+func limitRows() []limitRow {
 	says := func(part string) func(*testing.T, answer) {
 		return func(t *testing.T, a answer) {
 			if !strings.Contains(a.Error.Message, part) {
@@ -193,7 +205,7 @@ func TestLimitsEndInAResult(t *testing.T) {
 	stdout := half(func(a answer) (string, int64) { return a.Stdout, a.Truncated.Stdout })
 	stderr := half(func(a answer) (string, int64) { return a.Stderr, a.Truncated.Stderr })
 
-	rows := []limitRow{
+	return []limitRow{
 		{"time, javascript", program("javascript", `console.log("before"); for (;;);`), "timed_out", keeps},
 		{"time, typescript", program("typescript", `console.log("before"); while (true as boolean);`), "timed_out", keeps},
 		{"time, python", program("python", "print('before')\nwhile True: pass"), "timed_out", keeps},
@@ -203,24 +215,24 @@ func TestLimitsEndInAResult(t *testing.T) {
 		{"time, a huge integer, python", program("python", "print('before')\n3 ** (10 ** 9)"), "timed_out", keeps},
 		{"time, what the program asked for", program("javascript", `console.log("before"); for (;;);`, "timeout_seconds", 1), "timed_out", says("1s")},
 
-		{"memory, heap, javascript", program("javascript", `console.log("before"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5));`), "out_of_memory", bounded},
+		{"memory, heap, javascript", program("javascript", `console.log("before"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5));`, "timeout_seconds", 20), "out_of_memory", bounded},
 		{"memory, heap, typescript", program("typescript", `console.log("before"); const a: string[] = []; for (let i = 0; ; i++) a.push(String(i).repeat(1e4) + i);`, "timeout_seconds", 20), "out_of_memory", bounded},
-		{"memory, array buffers, javascript", program("javascript", `console.log("before"); const a = []; for (;;) a.push(new Uint8Array(16 << 20).fill(1));`), "out_of_memory", bounded},
-		{"memory, WebAssembly, javascript", program("javascript", `console.log("before"); const a = []; for (;;) { const m = new WebAssembly.Memory({ initial: 256 }); new Uint8Array(m.buffer).fill(1); a.push(m); }`), "out_of_memory", bounded},
-		{"memory, shared buffers in workers, javascript", program("javascript", `console.log("before"); const a = []; for (;;) { const s = new SharedArrayBuffer(16 << 20); new Uint8Array(s).fill(1); a.push(s); }`), "out_of_memory", bounded},
-		{"memory, uncaught, python", program("python", "print('before')\na = []\nwhile True: a.append(bytearray(4_000_000))"), "failed", func(t *testing.T, a answer) {
+		{"memory, array buffers, javascript", program("javascript", `console.log("before"); const a = []; for (;;) a.push(new Uint8Array(16 << 20).fill(1));`, "timeout_seconds", 20), "out_of_memory", bounded},
+		{"memory, WebAssembly, javascript", program("javascript", `console.log("before"); const a = []; for (;;) { const m = new WebAssembly.Memory({ initial: 256 }); new Uint8Array(m.buffer).fill(1); a.push(m); }`, "timeout_seconds", 20), "out_of_memory", bounded},
+		{"memory, shared buffers in workers, javascript", program("javascript", `console.log("before"); const a = []; for (;;) { const s = new SharedArrayBuffer(16 << 20); new Uint8Array(s).fill(1); a.push(s); }`, "timeout_seconds", 20), "out_of_memory", bounded},
+		{"memory, uncaught, python", program("python", "print('before')\na = []\nwhile True: a.append(bytearray(4_000_000))", "timeout_seconds", 20), "failed", func(t *testing.T, a answer) {
 			bounded(t, a)
 			if a.Error.Name != "MemoryError" {
 				t.Errorf("the error is %+v", a.Error)
 			}
 		}},
-		{"memory, caught by the program, python", program("python", "print('before')\na = []\ntry:\n  while True: a.append(bytearray(4_000_000))\nexcept MemoryError:\n  n = len(a); del a\nn > 10"), "completed", func(t *testing.T, a answer) {
+		{"memory, caught by the program, python", program("python", "print('before')\na = []\ntry:\n  while True: a.append(bytearray(4_000_000))\nexcept MemoryError:\n  n = len(a); del a\nn > 10", "timeout_seconds", 20), "completed", func(t *testing.T, a answer) {
 			bounded(t, a)
 			if string(a.Result) != "true" {
 				t.Errorf("the value is %s", a.Result)
 			}
 		}},
-		{"memory, outside Python's heap, python", program("python", "import js\nprint('before')\na = []\nwhile True:\n  b = js.Uint8Array.new(16 << 20); b.fill(1); a.append(b)"), "out_of_memory", bounded},
+		{"memory, outside Python's heap, python", program("python", "import js\nprint('before')\na = []\nwhile True:\n  b = js.Uint8Array.new(16 << 20); b.fill(1); a.append(b)", "timeout_seconds", 20), "out_of_memory", bounded},
 
 		{"output, one line, javascript", program("javascript", `const s = "x".repeat(1e6); for (let i = 0; i < 300; i++) await Deno.stdout.write(new TextEncoder().encode(s));`, "timeout_seconds", 20), "completed", stdout},
 		{"output, stderr, typescript", program("typescript", `const b: Uint8Array = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stderr.write(b);`, "timeout_seconds", 20), "completed", stderr},
@@ -242,7 +254,7 @@ func TestLimitsEndInAResult(t *testing.T) {
 				t.Errorf("the error is %+v", a.Error)
 			}
 		}},
-		{"stack, python", program("python", "def f(): return f() + 1\nf()"), "failed", func(t *testing.T, a answer) {
+		{"stack, python", program("python", "def f(): return f() + 1\nf()", "timeout_seconds", 20), "failed", func(t *testing.T, a answer) {
 			if a.Error.Name != "RecursionError" {
 				t.Errorf("the error is %+v", a.Error)
 			}
@@ -254,8 +266,12 @@ func TestLimitsEndInAResult(t *testing.T) {
 			}
 		}},
 	}
+}
+
+func TestLimitsEndInAResult(t *testing.T) {
+	h := openHouse(t, testLimits())
 	var all []time.Duration
-	for _, row := range rows {
+	for _, row := range limitRows() {
 		t.Run(row.name, func(t *testing.T) {
 			a, waits := h.meanwhile(t, row.arguments)
 			if a.refusal != "" {
@@ -280,23 +296,25 @@ func TestLimitsEndInAResult(t *testing.T) {
 // These limits refuse a program before it starts.
 func TestLimitsRefuseWithAWordOnWhatIsAllowed(t *testing.T) {
 	h := openHouse(t, testLimits())
-	for _, row := range []struct {
-		name      string
-		arguments map[string]any
-		want      string
-	}{
-		{"code, javascript", map[string]any{"language": "javascript", "code": "//" + strings.Repeat("x", 1<<20)}, "1048576"},
-		{"code, typescript", map[string]any{"language": "typescript", "code": "//" + strings.Repeat("x", 1<<20)}, "1048576"},
-		{"code, python", map[string]any{"language": "python", "code": "#" + strings.Repeat("x", 1<<20)}, "1048576"},
-		{"stdin", map[string]any{"language": "python", "code": "1", "stdin": strings.Repeat("x", 10<<20+1)}, "10485760"},
-		{"timeout", map[string]any{"language": "python", "code": "1", "timeout_seconds": 21}, "20"},
-	} {
+	for _, row := range refusedRows {
 		t.Run(row.name, func(t *testing.T) {
 			if a := call(t, h.rude, row.arguments); !strings.Contains(a.refusal, row.want) {
 				t.Errorf("the answer is %.300q %s", a.refusal, a.Status)
 			}
 		})
 	}
+}
+
+var refusedRows = []struct {
+	name      string
+	arguments map[string]any
+	want      string
+}{
+	{"code, javascript", map[string]any{"language": "javascript", "code": "//" + strings.Repeat("x", 1<<20)}, "1048576"},
+	{"code, typescript", map[string]any{"language": "typescript", "code": "//" + strings.Repeat("x", 1<<20)}, "1048576"},
+	{"code, python", map[string]any{"language": "python", "code": "#" + strings.Repeat("x", 1<<20)}, "1048576"},
+	{"stdin", map[string]any{"language": "python", "code": "1", "stdin": strings.Repeat("x", 10<<20+1)}, "10485760"},
+	{"timeout", map[string]any{"language": "python", "code": "1", "timeout_seconds": 21}, "20"},
 }
 
 func TestABusyServerSaysWhenToTryAgain(t *testing.T) {

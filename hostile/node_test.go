@@ -176,9 +176,10 @@ const reach = async (name, ...args) => { try { return name.startsWith("op_") ? a
 `
 
 func TestNodeOthers(t *testing.T) {
+	const taken = "a session's inspector is taken: its cells come by it"
 	try(t, []attack{
-		{name: "inspector.open", code: `import inspector from "node:inspector"; inspector.open(0, "127.0.0.1"); console.log("listens", inspector.url());`, evidence: says("listens ws:")},
-		{name: "inspector.Session", code: `import inspector from "node:inspector"; const s = new inspector.Session(); s.connect();
+		{name: "inspector.open", noCellControl: taken, code: `import inspector from "node:inspector"; inspector.open(0, "127.0.0.1"); console.log("listens", inspector.url());`, evidence: says("listens ws:")},
+		{name: "inspector.Session", noCellControl: taken, code: `import inspector from "node:inspector"; const s = new inspector.Session(); s.connect();
 s.post("Runtime.evaluate", { expression: "Deno.readTextFileSync('%DIR%/secret.txt')" }, (e, r) => console.log(e, r));`},
 		{name: "inspector.Session that finds Deno's internals in the heap", code: internals + `console.log(await reach("Deno's own operations are mine"));`, evidence: says("are mine")},
 		{name: "Deno's internals, with the inspector granted, read a file", grants: []string{"--allow-sys"},

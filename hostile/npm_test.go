@@ -188,7 +188,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 					t.Fatal(err)
 				}
 				t.Cleanup(engine.Close)
-				return s, a.run(t, s, engine)
+				return s, a.run(t, s, engine, engine)
 			}
 			if row.noControl == "" {
 				if s, o := run([]string{"--allow-all"}, true); len(s.evidenceOf(o)) == 0 {

@@ -6,15 +6,16 @@ import "testing"
 
 // What one run leaves or holds is no other's.
 func TestOtherRuns(t *testing.T) {
+	const noFile = "the code of a cell is in no file"
 	const waits = `/* %SECRET% */ console.log("here"); await new Promise((r) => setTimeout(r, 15000));`
 	// reads every program in the runs' directories
 	const look = `const seen = []; for (const d of Deno.readDirSync("%RUNS%")) { try { for (const f of Deno.readDirSync("%RUNS%/" + d.name)) if (f.isFile) seen.push(Deno.readTextFileSync("%RUNS%/" + d.name + "/" + f.name)); } catch (e) { seen.push(e.message); } } console.log(seen.join("\n"));`
 	location := []string{"--location=https://example.com/"}
 	try(t, []attack{
-		{name: "another run's program", meanwhile: waits, code: look},
-		{name: "another run's program, with a directory granted", meanwhile: waits, grants: []string{"--allow-read=%GRANTED%"}, code: look},
-		{name: "another run's program, by a relative path", meanwhile: waits, code: swapped(look, "%RUNS%", "..")},
-		{name: "another run's program, by import", meanwhile: waits, prepare: nil,
+		{name: "another run's program", noCellControl: noFile, meanwhile: waits, code: look},
+		{name: "another run's program, with a directory granted", noCellControl: noFile, meanwhile: waits, grants: []string{"--allow-read=%GRANTED%"}, code: look},
+		{name: "another run's program, by a relative path", noCellControl: noFile, meanwhile: waits, code: swapped(look, "%RUNS%", "..")},
+		{name: "another run's program, by import", noCellControl: noFile, meanwhile: waits, prepare: nil,
 			code: `for (const d of [...Deno.readDirSync("%RUNS%")].map((d) => d.name)) { try { const t = (await import("file://%RUNS%/" + d + "/main.js", { with: { type: "text" } })).default; console.log(t); } catch {} }`},
 		{name: "another run's stdin and arguments in /proc", linux: true, meanwhile: waits,
 			code:      `for (const d of Deno.readDirSync("/proc")) { if (!/^\d+$/.test(d.name)) continue; let name = ""; try { name = Deno.readTextFileSync("/proc/" + d.name + "/comm"); } catch {} if (name.startsWith("deno")) try { console.log(Deno.readTextFileSync("/proc/" + d.name + "/cwd/main.js")); } catch {} }`,

@@ -76,6 +76,11 @@ func tryTogether(t *testing.T, attacks []attack) {
 			}
 		})
 	})
+	for i := range attacks {
+		attacks[i].code = fmt.Sprintf("__name__ = %q\n", attacks[i].name) + attacks[i].code // as testdata/rows.py has it
+		attacks[i].ends = crash
+	}
+	tryInSessions(t, attacks)
 }
 
 // runTogether makes a scene for each row, runs all of them in one program, and
@@ -164,10 +169,11 @@ func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	return o
 }
 
-// printed is the evidence of a text in what the program wrote.
+// printed is the evidence of a text in what the program wrote. A traceback may
+// show the line that would write it.
 func printed(text string) func(*scene, outcome) string {
 	return func(_ *scene, o outcome) string {
-		if strings.Contains(o.text(), text) {
+		if strings.Contains(o.Stdout.String()+o.Stderr.String(), text) {
 			return fmt.Sprintf("%q was printed", text)
 		}
 		return ""

@@ -23,129 +23,121 @@ host = frame.f_locals["host"]
 def send(**frame): host.send(json.dumps(frame))
 `
 
-// A guest can write frames. That they reach us is shown by the first row: the
-// worst of it is that a program lies about its own value.
-func TestPythonWire(t *testing.T) {
-	t.Parallel()
-	engine := newEngine(t, supervisor.Python, nil, false)
-	for _, row := range []struct {
-		name, code string
-		timeout    time.Duration
-		// held says what is wrong with the outcome; empty is nothing.
-		held func(o outcome) string
-	}{
-		{name: "a forged result", code: climb + `
+// pythonLies are programs that write frames. That they reach us is shown by the
+// first: the worst of it is that a program lies about its own value.
+var pythonLies = []lie{
+	{name: "a forged result", code: climb + `
 import js
 send(type="result", value="forged")
 js.Deno.exit(0)`,
-			held: both(ended(supervisor.Completed, 0), value(`"forged"`))},
-		{name: "a forged result that tells more", code: climb + `
+		held: both(ended(supervisor.Completed, 0), value(`"forged"`))},
+	{name: "a forged result that tells more", code: climb + `
 import js
 send(type="result", value="forged", status="timed_out", exit_code=7, cpu_ms=0, duration_ms=0, peak_memory_bytes=0, execution_id="x",
      packages=[{"name": "forged", "version": "1"}], notes=["forged note"], stdout="forged output", truncated={"stdout": 5})
 js.Deno.exit(0)`,
-			held: both(ended(supervisor.Completed, 0), func(o outcome) string {
-				if len(o.Packages)+len(o.Notes) > 0 || o.Duration <= 0 || o.CPU <= 0 || o.PeakMemory < 1<<20 || len(o.Stdout.Head) > 0 {
-					return "the frame's other fields were believed"
-				}
-				return ""
-			})},
-		{name: "a forged result before a failure", code: climb + `
+		held: both(ended(supervisor.Completed, 0), func(o outcome) string {
+			if len(o.Packages)+len(o.Notes) > 0 || o.Duration <= 0 || o.CPU <= 0 || o.PeakMemory < 1<<20 || len(o.Stdout.Head) > 0 {
+				return "the frame's other fields were believed"
+			}
+			return ""
+		})},
+	{name: "a forged result before a failure", code: climb + `
 import js
 send(type="result", value="forged")
 js.Deno.exit(3)`,
-			held: both(ended(supervisor.Failed, 3), value(""))},
-		{name: "a forged result before a death", code: climb + `
+		held: both(ended(supervisor.Failed, 3), value(""))},
+	{name: "a forged result before a death", code: climb + `
 import js
 send(type="result", value="forged")
 js.process.kill(js.process.pid, "SIGKILL")
 js.process.abort()
 while True: pass`, timeout: 2 * time.Second,
-			held: func(o outcome) string {
-				if o.Status == supervisor.Completed || o.Value != nil {
-					return "a program that died is taken for one that completed"
-				}
-				return ""
-			}},
-		{name: "an early result, and the program goes on", code: climb + `
+		held: func(o outcome) string {
+			if o.Status == supervisor.Completed || o.Value != nil {
+				return "a program that died is taken for one that completed"
+			}
+			return ""
+		}},
+	{name: "an early result, and the program goes on", code: climb + `
 import js, time
 send(type="result", value="early")
 time.sleep(0.3)
 print("later")
 js.Deno.exit(0)`,
-			held: func(o outcome) string {
-				if o.Stdout.String() != "later\n" || o.Duration < 300*time.Millisecond {
-					return "the run ended before its process"
-				}
-				return ""
-			}},
-		{name: "an early result, and then for ever", code: climb + `
+		held: func(o outcome) string {
+			if o.Stdout.String() != "later\n" || o.Duration < 300*time.Millisecond {
+				return "the run ended before its process"
+			}
+			return ""
+		}},
+	{name: "an early result, and then for ever", code: climb + `
 send(type="result", value="early")
 while True: pass`, timeout: time.Second,
-			held: both(endedAs(supervisor.TimedOut), value(""))},
-		{name: "a second result", code: climb + `send(type="result", value="first"); "second"`,
-			held: both(protocolError("a second result"), value(""))},
-		{name: "a thousand results", code: climb + `
+		held: both(endedAs(supervisor.TimedOut), value(""))},
+	{name: "a second result", code: climb + `send(type="result", value="first"); "second"`,
+		held: both(protocolError("a second result"), value(""))},
+	{name: "a thousand results", code: climb + `
 for n in range(1000): send(type="result", value=n)`,
-			held: protocolError("a second result")},
-		{name: "an oversized result", code: climb + `send(type="result", value="x" * 50_000_000)`,
-			held: both(protocolError("larger than the limit"), func(o outcome) string {
-				if len(o.text()) > 1<<20 {
-					return "it came through"
-				}
-				return ""
-			})},
-		{name: "a line that never ends", code: climb + `
+		held: protocolError("a second result")},
+	{name: "an oversized result", code: climb + `send(type="result", value="x" * 50_000_000)`,
+		held: both(protocolError("larger than the limit"), func(o outcome) string {
+			if len(o.text()) > 1<<20 {
+				return "it came through"
+			}
+			return ""
+		})},
+	{name: "a line that never ends", code: climb + `
 import js
-host.send('{"type":"result","value":"' + "x" * 3_000_000)
+host.send('{"type":"result","value":"' + "x" * 16_000_000)
 js.Deno.exit(0)`,
-			held: protocolError("larger than the limit")},
-		{name: "frames without end", code: climb + `
+		held: protocolError("larger than the limit")},
+	{name: "frames without end", code: climb + `
 while True: host.send('{"type":"fatal","message":"' + "x" * 10_000 + '"}')`, timeout: 2 * time.Second,
-			held: endedAs(supervisor.TimedOut)},
-		{name: "a frame that is no JSON", code: climb + `host.send("forged")`, held: protocolError("read frame")},
-		{name: "a frame that is no object", code: climb + `host.send("[]")`, held: protocolError("read frame")},
-		{name: "an empty frame", code: climb + `host.send("")`, held: protocolError("read frame")},
-		{name: "a frame with control characters", code: climb + `host.send('{"type":"result","value":"\x00\x1b[2J"}')`, held: protocolError("read frame")},
-		{name: "a frame nested deeply", code: climb + `host.send('{"type":"result","value":' + "[" * 100_000 + "]" * 100_000 + "}")`, held: protocolError("read frame")},
-		{name: "a frame with a type that is no text", code: climb + `send(type={"a": 1})`, held: protocolError("read frame")},
-		{name: "a frame of an unknown type", code: climb + `send(type="exit", status="completed")`, held: protocolError(`unknown type "exit"`)},
-		{name: "a JSON-RPC message as a frame", code: climb + `send(jsonrpc="2.0", id=1, result={})`, held: protocolError("unknown type")},
-		{name: "a JSON-RPC message on stdout", code: `print('{"jsonrpc":"2.0","id":1,"result":{}}'); 5`,
-			held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "a late ready frame, for a new baseline of memory", code: climb + `left = bytearray(100 << 20); send(type="ready", protocol=1)`,
-			held: protocolError(`"ready" after the program started`)},
-		{name: "a late started frame, for more time", code: climb + `
+		held: endedAs(supervisor.TimedOut)},
+	{name: "a frame that is no JSON", code: climb + `host.send("forged")`, held: protocolError("read frame")},
+	{name: "a frame that is no object", code: climb + `host.send("[]")`, held: protocolError("read frame")},
+	{name: "an empty frame", code: climb + `host.send("")`, held: protocolError("read frame")},
+	{name: "a frame with control characters", code: climb + `host.send('{"type":"result","value":"\x00\x1b[2J"}')`, held: protocolError("read frame")},
+	{name: "a frame nested deeply", code: climb + `host.send('{"type":"result","value":' + "[" * 100_000 + "]" * 100_000 + "}")`, held: protocolError("read frame")},
+	{name: "a frame with a type that is no text", code: climb + `send(type={"a": 1})`, held: protocolError("read frame")},
+	{name: "a frame of an unknown type", code: climb + `send(type="exit", status="completed")`, held: protocolError(`unknown type "exit"`)},
+	{name: "a JSON-RPC message as a frame", code: climb + `send(jsonrpc="2.0", id=1, result={})`, held: protocolError("unknown type")},
+	{name: "a JSON-RPC message on stdout", code: `print('{"jsonrpc":"2.0","id":1,"result":{}}'); 5`,
+		held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "a late ready frame, for a new baseline of memory", code: climb + `left = bytearray(100 << 20); send(type="ready", protocol=1)`,
+		held: protocolError(`"ready" after the program started`)},
+	{name: "a late started frame, for more time", code: climb + `
 import time
 while True:
     send(type="started")
     time.sleep(0.2)`, timeout: time.Second,
-			held: both(endedAs(supervisor.TimedOut), func(o outcome) string {
-				if o.Duration > 2500*time.Millisecond {
-					return fmt.Sprintf("it ran for %v", o.Duration)
-				}
-				return ""
-			})},
-		{name: "a late resolve frame, to be asked for a plan", code: climb + `print("answer:", host.ask('{"type":"resolve","requirements":["x"],"imports":[]}'))`, timeout: 2 * time.Second,
-			held: func(o outcome) string {
-				if strings.Contains(o.text(), "answer: ") {
-					return "it was answered"
-				}
-				return ""
-			}},
-		{name: "a late installed frame", code: climb + `
+		held: both(endedAs(supervisor.TimedOut), func(o outcome) string {
+			if o.Duration > 2500*time.Millisecond {
+				return fmt.Sprintf("it ran for %v", o.Duration)
+			}
+			return ""
+		})},
+	{name: "a late resolve frame, to be asked for a plan", code: climb + `print("answer:", host.ask('{"type":"resolve","requirements":["x"],"imports":[]}'))`, timeout: 2 * time.Second,
+		held: func(o outcome) string {
+			if strings.Contains(o.text(), "answer: ") {
+				return "it was answered"
+			}
+			return ""
+		}},
+	{name: "a late installed frame", code: climb + `
 send(type="installed", files=[{"file": "forged-1.0-py3-none-any.whl", "sha256": "0" * 64, "dir": "site"}], missing={})`,
-			held: both(protocolError(`"installed" after the program started`), func(o outcome) string {
-				if len(o.Packages) > 0 {
-					return "the package was believed"
-				}
-				return ""
-			})},
-		{name: "a fatal frame of a program that goes well", code: climb + `send(type="fatal", message="forged"); 5`,
-			held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "an uncaught frame of a program that goes well", code: climb + `send(type="uncaught", error={"name": "E", "message": "forged", "stack": ""}); 5`,
-			held: endedAs(supervisor.Failed, supervisor.Completed)},
-		{name: "the worker's own writer replaced", code: `
+		held: both(protocolError(`"installed" after the program started`), func(o outcome) string {
+			if len(o.Packages) > 0 {
+				return "the package was believed"
+			}
+			return ""
+		})},
+	{name: "a fatal frame of a program that goes well", code: climb + `send(type="fatal", message="forged"); 5`,
+		held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "an uncaught frame of a program that goes well", code: climb + `send(type="uncaught", error={"name": "E", "message": "forged", "stack": ""}); 5`,
+		held: endedAs(supervisor.Failed, supervisor.Completed)},
+	{name: "the worker's own writer replaced", code: `
 import js
 from pyodide.code import run_js
 run_js("""(() => {
@@ -154,26 +146,26 @@ run_js("""(() => {
   Deno.FsFile.prototype.writeSync = () => 1;
 })()""")
 5`,
-			held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "the wire closed", code: `
+		held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "the wire closed", code: `
 from pyodide.code import run_js
 run_js("(() => { for (let fd = 3; fd < 64; fd++) try { process.getBuiltinModule('node:fs').closeSync(fd); } catch {} })()")
 5`,
-			held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
-		{name: "the runner's functions replaced", code: `
+		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+	{name: "the runner's functions replaced", code: `
 import rillbox.runner, rillbox.values, rillbox.errors, rillbox.streams
 rillbox.runner.Ending.frame = lambda _: '{"type":"result","value":"forged"}'
 rillbox.values.encode = lambda *_: '"forged"'
 rillbox.errors.describe = lambda *_: {}
 raise SystemExit(4)`,
-			held: both(ended(supervisor.Failed, 4), value(""))},
-		{name: "builtins and json replaced", code: `
+		held: both(ended(supervisor.Failed, 4), value(""))},
+	{name: "builtins and json replaced", code: `
 import builtins, json
 json.dumps = lambda *_, **__: '{"type":"result","value":"forged"}'
 builtins.eval = builtins.exec = builtins.isinstance = lambda *_: None
 1 / 0`,
-			held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
-		{name: "a trace function and an excepthook", code: `
+		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+	{name: "a trace function and an excepthook", code: `
 import sys, atexit
 sys.settrace(lambda *_: None)
 sys.setprofile(lambda *_: None)
@@ -181,34 +173,39 @@ sys.excepthook = lambda *_: None
 sys.unraisablehook = lambda *_: None
 atexit.register(lambda: 1 / 0)
 raise SystemExit(9)`,
-			held: ended(supervisor.Failed, 9)},
-		{name: "the runner's objects by the garbage collector", code: `
+		held: ended(supervisor.Failed, 9)},
+	{name: "the runner's objects by the garbage collector", code: `
 import gc
 for thing in gc.get_objects():
     if type(thing).__name__ in ("Program", "Ending"):
         for key in list(vars(thing)):
             setattr(thing, key, 0)
 raise SystemExit(6)`,
-			held: func(o outcome) string {
-				if o.Status == supervisor.Completed {
-					return "the program's exit was lost"
-				}
-				return ""
-			}},
-		{name: "an exit function that forges the ending", code: climb + `
+		held: func(o outcome) string {
+			if o.Status == supervisor.Completed {
+				return "the program's exit was lost"
+			}
+			return ""
+		}},
+	{name: "an exit function that forges the ending", code: climb + `
 import atexit, js
 def forge():
     send(type="result", value="forged")
     js.Deno.exit(0)
 atexit.register(forge)
 raise SystemExit(5)`,
-			held: func(o outcome) string {
-				if o.Status == supervisor.Completed && o.ExitCode != 0 {
-					return "the exit status is not the process's"
-				}
-				return ""
-			}},
-	} {
+		held: func(o outcome) string {
+			if o.Status == supervisor.Completed && o.ExitCode != 0 {
+				return "the exit status is not the process's"
+			}
+			return ""
+		}},
+}
+
+func TestPythonWire(t *testing.T) {
+	t.Parallel()
+	engine := newEngine(t, supervisor.Python, nil, false)
+	for _, row := range pythonLies {
 		t.Run(row.name, func(t *testing.T) {
 			p := supervisor.Program{ID: supervisor.NewID(), Language: supervisor.Python, Code: row.code, Timeout: row.timeout}
 			if p.Timeout == 0 {
@@ -227,36 +224,39 @@ raise SystemExit(5)`,
 	}
 }
 
+// unreadablePython are programs that are hard to read.
+var unreadablePython = map[string]string{
+	"brackets":                strings.Repeat("(", 100_000),
+	"lists in lists":          strings.Repeat("[", 150) + strings.Repeat("]", 150),
+	"minus signs":             strings.Repeat("-", 200_000) + "1",
+	"a chain of attributes":   "x" + strings.Repeat(".a", 200_000),
+	"a chain of calls":        "x" + strings.Repeat("()", 200_000),
+	"a chain of comparisons":  "1" + strings.Repeat("<1", 200_000),
+	"a chain of additions":    "1" + strings.Repeat("+1", 200_000),
+	"not not not":             strings.Repeat("not ", 200_000) + "x",
+	"lambdas":                 strings.Repeat("lambda:", 100_000) + "x",
+	"else if":                 "if x: pass\n" + strings.Repeat("elif x: pass\n", 50_000),
+	"blocks in blocks":        blocks(90),
+	"f-strings in f-strings":  "f'" + strings.Repeat("{f\"{", 70) + "1" + strings.Repeat("}\"}", 70) + "'",
+	"a long number":           strings.Repeat("9", 1_000_000),
+	"a long name":             strings.Repeat("x", 1_000_000),
+	"a long line of text":     "'" + strings.Repeat("x", 1_000_000) + "'",
+	"NUL":                     "x = '\x00'",
+	"bytes that are no UTF-8": "x = '\xff\xfe'",
+	"an odd encoding":         "# -*- coding: utf-7 -*-\nx = 1",
+	"a missing encoding":      "# -*- coding: rillbox -*-\nx = 1",
+	"a large shift":           "x = 1 << 10**9",
+	"a large power":           "9**9**9",
+	"inline metadata, deep":   "# /// script\n# dependencies = " + strings.Repeat("[", 50_000) + "\n# ///\n",
+	"inline metadata, twice":  strings.Repeat("# /// script\n# dependencies = []\n# ///\n\n", 2),
+	"inline metadata, no end": "# /// script\n" + strings.Repeat("# x\n", 100_000),
+}
+
 // A program that is hard to read is its own failure, not ours.
 func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 	t.Parallel()
 	engine := newEngine(t, supervisor.Python, nil, false)
-	for name, code := range map[string]string{
-		"brackets":                strings.Repeat("(", 100_000),
-		"lists in lists":          strings.Repeat("[", 150) + strings.Repeat("]", 150),
-		"minus signs":             strings.Repeat("-", 200_000) + "1",
-		"a chain of attributes":   "x" + strings.Repeat(".a", 200_000),
-		"a chain of calls":        "x" + strings.Repeat("()", 200_000),
-		"a chain of comparisons":  "1" + strings.Repeat("<1", 200_000),
-		"a chain of additions":    "1" + strings.Repeat("+1", 200_000),
-		"not not not":             strings.Repeat("not ", 200_000) + "x",
-		"lambdas":                 strings.Repeat("lambda:", 100_000) + "x",
-		"else if":                 "if x: pass\n" + strings.Repeat("elif x: pass\n", 50_000),
-		"blocks in blocks":        blocks(90),
-		"f-strings in f-strings":  "f'" + strings.Repeat("{f\"{", 70) + "1" + strings.Repeat("}\"}", 70) + "'",
-		"a long number":           strings.Repeat("9", 1_000_000),
-		"a long name":             strings.Repeat("x", 1_000_000),
-		"a long line of text":     "'" + strings.Repeat("x", 1_000_000) + "'",
-		"NUL":                     "x = '\x00'",
-		"bytes that are no UTF-8": "x = '\xff\xfe'",
-		"an odd encoding":         "# -*- coding: utf-7 -*-\nx = 1",
-		"a missing encoding":      "# -*- coding: rillbox -*-\nx = 1",
-		"a large shift":           "x = 1 << 10**9",
-		"a large power":           "9**9**9",
-		"inline metadata, deep":   "# /// script\n# dependencies = " + strings.Repeat("[", 50_000) + "\n# ///\n",
-		"inline metadata, twice":  strings.Repeat("# /// script\n# dependencies = []\n# ///\n\n", 2),
-		"inline metadata, no end": "# /// script\n" + strings.Repeat("# x\n", 100_000),
-	} {
+	for name, code := range unreadablePython {
 		t.Run(name, func(t *testing.T) {
 			p := supervisor.Program{Language: supervisor.Python, Code: code, Timeout: 3 * time.Second}
 			o := outcome{}
@@ -332,6 +332,7 @@ os._exit(0)`, noControl: "Python's descriptors are numbers of its own, not the p
 	)
 	for i := range rows {
 		rows[i].language = supervisor.Python
+		rows[i].noCellControl = "a cell's frames have its number"
 	}
 	try(t, rows)
 }

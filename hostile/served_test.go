@@ -29,7 +29,7 @@ var program struct {
 	err  error
 }
 
-func buildProgram(t *testing.T) (path string) {
+func buildProgram(t testing.TB) (path string) {
 	t.Helper()
 	program.once.Do(func() {
 		if program.dir, program.err = os.MkdirTemp("", "rillbox-built-"); program.err != nil {
@@ -70,7 +70,7 @@ type served struct {
 }
 
 // serve starts a server of programs that may start processes.
-func serve(t *testing.T, temp string, more ...string) *served {
+func serve(t testing.TB, temp string, more ...string) *served {
 	t.Helper()
 	path := buildProgram(t)
 	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.Python} {

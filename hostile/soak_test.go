@@ -57,6 +57,7 @@ func soakLimits() supervisor.Limits {
 // which nothing of them may be left.
 func TestSoak(t *testing.T) {
 	needProc(t)
+	endEngines()
 	runs := soakRuns
 	if text := os.Getenv(soakRunsEnv); text != "" {
 		var err error

@@ -27,137 +27,143 @@ const file = `const file = Deno.openSync("/dev/fd/3", { write: true });
 const put = (text) => { let bytes = new TextEncoder().encode(text); while (bytes.length) bytes = bytes.subarray(file.writeSync(bytes)); };
 `
 
-// A guest can write frames. That they reach us is shown by the first row: the
-// worst of it is that a program lies about its own value.
+// lie is a program that tells us what is not so.
+type lie struct {
+	name, code string
+	grants     []string
+	stdin      string
+	timeout    time.Duration
+	// held says what is wrong with the outcome; empty is nothing.
+	held func(o outcome) string
+}
+
+var writes = []string{"--allow-write"}
+
+// scriptLies are programs that write frames. That they reach us is shown by the
+// first: the worst of it is that a program lies about its own value.
+var scriptLies = []lie{
+	{name: "a forged result", code: wire + `await send({ type: "result", value: "forged" });`,
+		held: both(protocolError("a second result"), value(""))}, // the other is the bootstrap's
+	{name: "a forged result that tells more", code: wire + `await send({ type: "result", value: "forged", status: "timed_out", exit_code: 7, cpu_ms: 0, duration_ms: 0, peak_memory_bytes: 0, execution_id: "x",
+  packages: [{ name: "forged", version: "1" }], notes: ["forged"], stdout: "forged output", truncated: { stdout: 5 } }); process.reallyExit(0);`,
+		held: both(endedAs(supervisor.Failed), measured)},
+	{name: "a forged result before another exit status", code: wire + `await send({ type: "result", value: "forged" }); process.reallyExit(3);`,
+		held: both(ended(supervisor.Failed, 3), value(""))},
+	{name: "a forged result before Deno.exit", code: wire + `await send({ type: "result", value: "forged" }); Deno.exit(4);`,
+		held: both(ended(supervisor.Failed, 4), value(""))},
+	{name: "a forged result before a failure", code: wire + `await send({ type: "result", value: "forged" }); throw new Error("real");`,
+		held: both(ended(supervisor.Failed, 1), value(""))},
+	{name: "a forged result before an abort", code: wire + `await send({ type: "result", value: "forged" }); process.abort();`,
+		held: both(endedAs(supervisor.Crashed), value(""))},
+	{name: "a forged result before a full heap", code: wire + `await send({ type: "result", value: "forged" }); const a = []; for (;;) a.push(new Array(1e5).fill(1.5));`,
+		held: both(endedAs(supervisor.OutOfMemory), value(""))},
+	{name: "an early result, and the program goes on", code: wire + `await send({ type: "result", value: "early" }); await new Promise((r) => setTimeout(r, 300)); console.log("later"); process.reallyExit(0);`,
+		held: func(o outcome) string {
+			if o.Stdout.String() != "later\n" || o.Duration < 300*time.Millisecond {
+				return "the run ended before its process"
+			}
+			return ""
+		}},
+	{name: "an early result, and then for ever", timeout: time.Second, code: wire + `await send({ type: "result", value: "early" }); for (;;);`,
+		held: both(endedAs(supervisor.TimedOut), value(""))},
+	{name: "a second result", code: wire + `await send({ type: "result", value: "first" }); export default "second";`,
+		held: both(protocolError("a second result"), value(""))},
+	{name: "a thousand results", code: wire + `for (let i = 0; i < 1000; i++) await send({ type: "result", value: i });`, held: protocolError("a second result")},
+	{name: "an oversized result", grants: writes, code: file + `put(JSON.stringify({ type: "result", value: "x".repeat(50_000_000) }) + "\n");`,
+		held: both(protocolError("larger than the limit"), func(o outcome) string {
+			if len(o.text()) > 1<<20 {
+				return "it came through"
+			}
+			return ""
+		})},
+	{name: "a line that never ends", grants: writes, code: file + `put('{"type":"result","value":"' + "x".repeat(16_000_000));`, held: protocolError("larger than the limit")},
+	{name: "an incomplete frame", grants: writes, code: file + `addEventListener("unload", () => put('{"type":"uncaught","error":{'));`, held: both(protocolError("not complete"), value(""))},
+	{name: "frames without end", timeout: 2 * time.Second, code: wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
+		held: endedAs(supervisor.TimedOut)},
+	{name: "a frame that is no JSON", code: wire + `await raw("forged\n");`, held: protocolError("read frame")},
+	{name: "a frame that is no object", code: wire + `await raw("[]\n");`, held: protocolError("read frame")},
+	{name: "a frame that is null", code: wire + `await raw("null\n");`, held: protocolError("unknown type")},
+	{name: "an empty frame", code: wire + `await raw("\n");`, held: protocolError("read frame")},
+	{name: "a frame with control characters", code: wire + `await raw('{"type":"result","value":"\x00\x1b[2J"}\n');`, held: protocolError("read frame")},
+	{name: "a frame that is no UTF-8", code: wire + `await raw(Uint8Array.of(0xff, 0xfe, 10)); process.reallyExit(0);`, held: protocolError("read frame")},
+	{name: "a frame nested deeply", code: wire + `await raw('{"type":"result","value":' + "[".repeat(1e5) + "]".repeat(1e5) + "}\n");`, held: protocolError("read frame")},
+	{name: "a frame with two types", code: wire + `await raw('{"type":"result","type":"exit","value":"forged"}\n'); process.reallyExit(0);`, held: protocolError("unknown type")},
+	{name: "a frame with an error that is no object", code: wire + `await raw('{"type":"result","error":"forged"}\n'); process.reallyExit(0);`, held: protocolError("read frame")},
+	{name: "an error frame of a program that goes well", code: wire + `await send({ type: "result", error: { name: "E", message: "forged", stack: "" } }); process.reallyExit(0);`,
+		held: endedAs(supervisor.Failed)},
+	{name: "a result with both a value and an error", code: wire + `await send({ type: "result", value: "forged", error: { name: "E", message: "m", stack: "" } }); process.reallyExit(0);`,
+		held: both(endedAs(supervisor.Failed), value(""))},
+	{name: "a frame of an unknown type", code: wire + `await send({ type: "exit", status: "completed" });`, held: protocolError(`unknown type "exit"`)},
+	{name: "a frame of the Python engine", code: wire + `await send({ type: "resolve", requirements: ["x"], imports: [] });`, held: protocolError("unknown type")},
+	{name: "a JSON-RPC message as a frame", code: wire + `await send({ jsonrpc: "2.0", id: 1, result: {} });`, held: protocolError("unknown type")},
+	{name: "a JSON-RPC message on stdout", code: `console.log('{"jsonrpc":"2.0","id":1,"result":{}}'); export default 5;`, held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "a JSON-RPC message as a value", code: `export default { jsonrpc: "2.0", id: 1, result: {} };`, held: both(ended(supervisor.Completed, 0), value(`{"jsonrpc":"2.0","id":1,"result":{}}`))},
+	{name: "a late ready frame, for a new deadline and baseline", timeout: time.Second, code: wire + `for (;;) { await send({ type: "ready", protocol: 1 }); await new Promise((r) => setTimeout(r, 200)); }`,
+		held: func(o outcome) string {
+			if o.Status == supervisor.Completed || o.Duration > 2500*time.Millisecond {
+				return "it got more time"
+			}
+			return ""
+		}},
+	{name: "a ready frame of another protocol", code: wire + `await send({ type: "ready", protocol: 2 });`, held: protocolError("speaks version 2")},
+	{name: "an uncaught frame of a program that goes well", code: wire + `await send({ type: "uncaught", error: { name: "E", message: "forged", stack: "" } }); export default 5;`,
+		held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "a forged result by the path, with all writes granted", grants: writes, code: file + `put('{"type":"result","value":"forged"}\n'); Deno.exit(6);`, held: both(ended(supervisor.Failed, 6), value(""))},
+	{name: "the wire closed", code: wire + `socket.destroy(); await new Promise((r) => setTimeout(r, 100)); export default 5;`,
+		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+	{name: "the wire closed by node:fs", code: `const fs = process.getBuiltinModule("fs"); for (let fd = 3; fd < 64; fd++) try { fs.closeSync(fd); } catch {} export default 5;`,
+		held: both(ended(supervisor.Completed, 0), value("5"))},
+	{name: "the request read again", stdin: "left", code: `console.log(new TextDecoder().decode(await new Response(Deno.stdin.readable).bytes()));`, held: func(o outcome) string {
+		if o.Stdout.String() != "left\n" {
+			return "stdin is not the program's alone"
+		}
+		return ""
+	}},
+	{name: "JSON and the encoder replaced", code: `JSON.stringify = () => "{}"; JSON.parse = () => 1; TextEncoder.prototype.encode = () => new Uint8Array([123, 10]); Deno.FsFile.prototype.writeSync = () => 1e9; throw new Error("real");`,
+		held: failed},
+	{name: "promises replaced", code: `Promise.prototype.then = Promise.prototype.catch = function () { return this; }; globalThis.queueMicrotask = () => {}; Deno.exit = () => {}; throw new Error("real");`, held: failed},
+	{name: "promises replaced, and a later failure", code: `Promise.prototype.then = function () { return this; }; Deno.exit = process.exit = process.reallyExit = () => {}; setTimeout(() => { throw new Error("real"); }, 10);`, held: failed},
+	{name: "arrays and objects replaced", code: `for (const o of [Array.prototype, Object.prototype, String.prototype, RegExp.prototype, Uint8Array.prototype.__proto__]) for (const k of Object.getOwnPropertyNames(o)) { if (typeof Object.getOwnPropertyDescriptor(o, k).value === "function" && k !== "constructor") try { o[k] = () => "forged"; } catch {} } throw new Error("real");`, held: failed},
+	{name: "call and apply replaced, to catch the writer", code: `Function.prototype.call = function (to, bytes) { Deno.exit = () => {}; globalThis.caught = to; return bytes?.length ?? 0; }; throw new Error("real");`, held: failed},
+	{name: "setters on the prototype of all frames", code: `for (const k of ["type", "value", "error", "name", "message", "stack"]) Object.defineProperty(Object.prototype, k, { set() {}, get() { return "forged"; }, configurable: true }); throw { toString() { throw 1; } };`, held: failed},
+	{name: "toJSON on all prototypes", code: `Object.prototype.toJSON = String.prototype.toJSON = Array.prototype.toJSON = () => ({ type: "result", value: "forged" }); throw new Error("real");`, held: failed},
+	{name: "Error.prepareStackTrace", code: `Error.prepareStackTrace = (e, sites) => { for (const s of sites) { const f = s.getFunction?.(), t = s.getThis?.(); if (f || t) console.log("reached", String(f ?? t).slice(0, 50)); } return "forged"; }; new Error("x").stack; throw new Error("real");`, held: failed},
+	{name: "an error whose properties throw", code: `throw new Proxy(new Error("real"), { get() { throw new Error("from a trap"); }, getPrototypeOf() { throw 1; } });`, held: failed},
+	{name: "an error whose texts never end", timeout: 10 * time.Second, code: `const e = new Error("x"); let n = 0; Object.defineProperty(e, "message", { get: () => "y".repeat(5e8) }); Object.defineProperty(e, "stack", { get: () => "    at x\n".repeat(5e7) }); throw e;`,
+		held: func(o outcome) string {
+			if o.Status == supervisor.Completed || len(o.text()) > 2<<20 {
+				return "it was taken"
+			}
+			return ""
+		}},
+	{name: "a value whose getters run code", code: `export default { get a() { Deno.exit(8); } };`, held: func(o outcome) string {
+		if o.Status == supervisor.Completed && o.ExitCode != 0 {
+			return "the exit status is not the process's"
+		}
+		return ""
+	}},
+	{name: "a value that is a proxy of the array's", code: `export default new Proxy([], { get: (t, k) => k === "length" ? 2 ** 32 : "x".repeat(1000), ownKeys: () => ["length"] });`, timeout: 5 * time.Second, held: func(o outcome) string {
+		if len(o.Value) > 1<<20 {
+			return "its value is larger than it may be"
+		}
+		return ""
+	}},
+	{name: "a value without end", code: `const a = []; for (let i = 0; i < 60; i++) a.push(a.length ? [a[i - 1], a[i - 1]] : "x"); export default a[59];`, timeout: 5 * time.Second, held: func(o outcome) string {
+		if len(o.Value) > 1<<20 {
+			return "its value is larger than it may be"
+		}
+		return ""
+	}},
+	{name: "listeners that stop the ending", code: `addEventListener("unload", (e) => { e.preventDefault(); e.stopImmediatePropagation(); }); addEventListener("error", (e) => e.stopImmediatePropagation(), true); addEventListener("unhandledrejection", (e) => e.stopImmediatePropagation()); setTimeout(() => { throw new Error("real"); }, 5); await new Promise((r) => setTimeout(r, 50));`, held: failed},
+	{name: "dispatchEvent replaced, and a rejection that nobody handles", code: `EventTarget.prototype.dispatchEvent = () => true; Promise.reject(new Error("real")); await new Promise((r) => setTimeout(r, 50));`, held: failed},
+	{name: "beforeunload that keeps it alive", timeout: time.Second, code: `addEventListener("beforeunload", (e) => { e.preventDefault(); setTimeout(() => {}, 1); });`, held: endedAs(supervisor.TimedOut, supervisor.Completed, supervisor.Failed)},
+	{name: "process.exitCode and exit listeners", code: `process.exitCode = 9; process.on("exit", () => { process.exitCode = 11; });`, held: ended(supervisor.Failed, 11)},
+	{name: "Deno.exitCode", code: `Deno.exitCode = 9; export default 5;`, held: ended(supervisor.Failed, 9)},
+}
+
 func TestJavaScriptWire(t *testing.T) {
 	t.Parallel()
-	writes := []string{"--allow-write"}
-	for _, row := range []struct {
-		name, code string
-		grants     []string
-		stdin      string
-		timeout    time.Duration
-		// held says what is wrong with the outcome; empty is nothing.
-		held func(o outcome) string
-	}{
-		{name: "a forged result", code: wire + `await send({ type: "result", value: "forged" });`,
-			held: both(protocolError("a second result"), value(""))}, // the other is the bootstrap's
-		{name: "a forged result that tells more", code: wire + `await send({ type: "result", value: "forged", status: "timed_out", exit_code: 7, cpu_ms: 0, duration_ms: 0, peak_memory_bytes: 0, execution_id: "x",
-  packages: [{ name: "forged", version: "1" }], notes: ["forged"], stdout: "forged output", truncated: { stdout: 5 } }); process.reallyExit(0);`,
-			held: both(endedAs(supervisor.Failed), measured)},
-		{name: "a forged result before another exit status", code: wire + `await send({ type: "result", value: "forged" }); process.reallyExit(3);`,
-			held: both(ended(supervisor.Failed, 3), value(""))},
-		{name: "a forged result before Deno.exit", code: wire + `await send({ type: "result", value: "forged" }); Deno.exit(4);`,
-			held: both(ended(supervisor.Failed, 4), value(""))},
-		{name: "a forged result before a failure", code: wire + `await send({ type: "result", value: "forged" }); throw new Error("real");`,
-			held: both(ended(supervisor.Failed, 1), value(""))},
-		{name: "a forged result before an abort", code: wire + `await send({ type: "result", value: "forged" }); process.abort();`,
-			held: both(endedAs(supervisor.Crashed), value(""))},
-		{name: "a forged result before a full heap", code: wire + `await send({ type: "result", value: "forged" }); const a = []; for (;;) a.push(new Array(1e5).fill(1.5));`,
-			held: both(endedAs(supervisor.OutOfMemory), value(""))},
-		{name: "an early result, and the program goes on", code: wire + `await send({ type: "result", value: "early" }); await new Promise((r) => setTimeout(r, 300)); console.log("later"); process.reallyExit(0);`,
-			held: func(o outcome) string {
-				if o.Stdout.String() != "later\n" || o.Duration < 300*time.Millisecond {
-					return "the run ended before its process"
-				}
-				return ""
-			}},
-		{name: "an early result, and then for ever", timeout: time.Second, code: wire + `await send({ type: "result", value: "early" }); for (;;);`,
-			held: both(endedAs(supervisor.TimedOut), value(""))},
-		{name: "a second result", code: wire + `await send({ type: "result", value: "first" }); export default "second";`,
-			held: both(protocolError("a second result"), value(""))},
-		{name: "a thousand results", code: wire + `for (let i = 0; i < 1000; i++) await send({ type: "result", value: i });`, held: protocolError("a second result")},
-		{name: "an oversized result", grants: writes, code: file + `put(JSON.stringify({ type: "result", value: "x".repeat(50_000_000) }) + "\n");`,
-			held: both(protocolError("larger than the limit"), func(o outcome) string {
-				if len(o.text()) > 1<<20 {
-					return "it came through"
-				}
-				return ""
-			})},
-		{name: "a line that never ends", grants: writes, code: file + `put('{"type":"result","value":"' + "x".repeat(3_000_000));`, held: protocolError("larger than the limit")},
-		{name: "an incomplete frame", grants: writes, code: file + `addEventListener("unload", () => put('{"type":"uncaught","error":{'));`, held: both(protocolError("not complete"), value(""))},
-		{name: "frames without end", timeout: 2 * time.Second, code: wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
-			held: endedAs(supervisor.TimedOut)},
-		{name: "a frame that is no JSON", code: wire + `await raw("forged\n");`, held: protocolError("read frame")},
-		{name: "a frame that is no object", code: wire + `await raw("[]\n");`, held: protocolError("read frame")},
-		{name: "a frame that is null", code: wire + `await raw("null\n");`, held: protocolError("unknown type")},
-		{name: "an empty frame", code: wire + `await raw("\n");`, held: protocolError("read frame")},
-		{name: "a frame with control characters", code: wire + `await raw('{"type":"result","value":"\x00\x1b[2J"}\n');`, held: protocolError("read frame")},
-		{name: "a frame that is no UTF-8", code: wire + `await raw(Uint8Array.of(0xff, 0xfe, 10)); process.reallyExit(0);`, held: protocolError("read frame")},
-		{name: "a frame nested deeply", code: wire + `await raw('{"type":"result","value":' + "[".repeat(1e5) + "]".repeat(1e5) + "}\n");`, held: protocolError("read frame")},
-		{name: "a frame with two types", code: wire + `await raw('{"type":"result","type":"exit","value":"forged"}\n'); process.reallyExit(0);`, held: protocolError("unknown type")},
-		{name: "a frame with an error that is no object", code: wire + `await raw('{"type":"result","error":"forged"}\n'); process.reallyExit(0);`, held: protocolError("read frame")},
-		{name: "an error frame of a program that goes well", code: wire + `await send({ type: "result", error: { name: "E", message: "forged", stack: "" } }); process.reallyExit(0);`,
-			held: endedAs(supervisor.Failed)},
-		{name: "a result with both a value and an error", code: wire + `await send({ type: "result", value: "forged", error: { name: "E", message: "m", stack: "" } }); process.reallyExit(0);`,
-			held: both(endedAs(supervisor.Failed), value(""))},
-		{name: "a frame of an unknown type", code: wire + `await send({ type: "exit", status: "completed" });`, held: protocolError(`unknown type "exit"`)},
-		{name: "a frame of the Python engine", code: wire + `await send({ type: "resolve", requirements: ["x"], imports: [] });`, held: protocolError("unknown type")},
-		{name: "a JSON-RPC message as a frame", code: wire + `await send({ jsonrpc: "2.0", id: 1, result: {} });`, held: protocolError("unknown type")},
-		{name: "a JSON-RPC message on stdout", code: `console.log('{"jsonrpc":"2.0","id":1,"result":{}}'); export default 5;`, held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "a JSON-RPC message as a value", code: `export default { jsonrpc: "2.0", id: 1, result: {} };`, held: both(ended(supervisor.Completed, 0), value(`{"jsonrpc":"2.0","id":1,"result":{}}`))},
-		{name: "a late ready frame, for a new deadline and baseline", timeout: time.Second, code: wire + `for (;;) { await send({ type: "ready", protocol: 1 }); await new Promise((r) => setTimeout(r, 200)); }`,
-			held: func(o outcome) string {
-				if o.Status == supervisor.Completed || o.Duration > 2500*time.Millisecond {
-					return "it got more time"
-				}
-				return ""
-			}},
-		{name: "a ready frame of another protocol", code: wire + `await send({ type: "ready", protocol: 2 });`, held: protocolError("speaks version 2")},
-		{name: "an uncaught frame of a program that goes well", code: wire + `await send({ type: "uncaught", error: { name: "E", message: "forged", stack: "" } }); export default 5;`,
-			held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "a forged result by the path, with all writes granted", grants: writes, code: file + `put('{"type":"result","value":"forged"}\n'); Deno.exit(6);`, held: both(ended(supervisor.Failed, 6), value(""))},
-		{name: "the wire closed", code: wire + `socket.destroy(); await new Promise((r) => setTimeout(r, 100)); export default 5;`,
-			held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
-		{name: "the wire closed by node:fs", code: `const fs = process.getBuiltinModule("fs"); for (let fd = 3; fd < 64; fd++) try { fs.closeSync(fd); } catch {} export default 5;`,
-			held: both(ended(supervisor.Completed, 0), value("5"))},
-		{name: "the request read again", stdin: "left", code: `console.log(new TextDecoder().decode(await new Response(Deno.stdin.readable).bytes()));`, held: func(o outcome) string {
-			if o.Stdout.String() != "left\n" {
-				return "stdin is not the program's alone"
-			}
-			return ""
-		}},
-		{name: "JSON and the encoder replaced", code: `JSON.stringify = () => "{}"; JSON.parse = () => 1; TextEncoder.prototype.encode = () => new Uint8Array([123, 10]); Deno.FsFile.prototype.writeSync = () => 1e9; throw new Error("real");`,
-			held: failed},
-		{name: "promises replaced", code: `Promise.prototype.then = Promise.prototype.catch = function () { return this; }; globalThis.queueMicrotask = () => {}; Deno.exit = () => {}; throw new Error("real");`, held: failed},
-		{name: "promises replaced, and a later failure", code: `Promise.prototype.then = function () { return this; }; Deno.exit = process.exit = process.reallyExit = () => {}; setTimeout(() => { throw new Error("real"); }, 10);`, held: failed},
-		{name: "arrays and objects replaced", code: `for (const o of [Array.prototype, Object.prototype, String.prototype, RegExp.prototype, Uint8Array.prototype.__proto__]) for (const k of Object.getOwnPropertyNames(o)) { if (typeof Object.getOwnPropertyDescriptor(o, k).value === "function" && k !== "constructor") try { o[k] = () => "forged"; } catch {} } throw new Error("real");`, held: failed},
-		{name: "call and apply replaced, to catch the writer", code: `Function.prototype.call = function (to, bytes) { Deno.exit = () => {}; globalThis.caught = to; return bytes?.length ?? 0; }; throw new Error("real");`, held: failed},
-		{name: "setters on the prototype of all frames", code: `for (const k of ["type", "value", "error", "name", "message", "stack"]) Object.defineProperty(Object.prototype, k, { set() {}, get() { return "forged"; }, configurable: true }); throw { toString() { throw 1; } };`, held: failed},
-		{name: "toJSON on all prototypes", code: `Object.prototype.toJSON = String.prototype.toJSON = Array.prototype.toJSON = () => ({ type: "result", value: "forged" }); throw new Error("real");`, held: failed},
-		{name: "Error.prepareStackTrace", code: `Error.prepareStackTrace = (e, sites) => { for (const s of sites) { const f = s.getFunction?.(), t = s.getThis?.(); if (f || t) console.log("reached", String(f ?? t).slice(0, 50)); } return "forged"; }; new Error("x").stack; throw new Error("real");`, held: failed},
-		{name: "an error whose properties throw", code: `throw new Proxy(new Error("real"), { get() { throw new Error("from a trap"); }, getPrototypeOf() { throw 1; } });`, held: failed},
-		{name: "an error whose texts never end", timeout: 10 * time.Second, code: `const e = new Error("x"); let n = 0; Object.defineProperty(e, "message", { get: () => "y".repeat(5e8) }); Object.defineProperty(e, "stack", { get: () => "    at x\n".repeat(5e7) }); throw e;`,
-			held: func(o outcome) string {
-				if o.Status == supervisor.Completed || len(o.text()) > 2<<20 {
-					return "it was taken"
-				}
-				return ""
-			}},
-		{name: "a value whose getters run code", code: `export default { get a() { Deno.exit(8); } };`, held: func(o outcome) string {
-			if o.Status == supervisor.Completed && o.ExitCode != 0 {
-				return "the exit status is not the process's"
-			}
-			return ""
-		}},
-		{name: "a value that is a proxy of the array's", code: `export default new Proxy([], { get: (t, k) => k === "length" ? 2 ** 32 : "x".repeat(1000), ownKeys: () => ["length"] });`, timeout: 5 * time.Second, held: func(o outcome) string {
-			if len(o.Value) > 1<<20 {
-				return "its value is larger than it may be"
-			}
-			return ""
-		}},
-		{name: "a value without end", code: `const a = []; for (let i = 0; i < 60; i++) a.push(a.length ? [a[i - 1], a[i - 1]] : "x"); export default a[59];`, timeout: 5 * time.Second, held: func(o outcome) string {
-			if len(o.Value) > 1<<20 {
-				return "its value is larger than it may be"
-			}
-			return ""
-		}},
-		{name: "listeners that stop the ending", code: `addEventListener("unload", (e) => { e.preventDefault(); e.stopImmediatePropagation(); }); addEventListener("error", (e) => e.stopImmediatePropagation(), true); addEventListener("unhandledrejection", (e) => e.stopImmediatePropagation()); setTimeout(() => { throw new Error("real"); }, 5); await new Promise((r) => setTimeout(r, 50));`, held: failed},
-		{name: "dispatchEvent replaced, and a rejection that nobody handles", code: `EventTarget.prototype.dispatchEvent = () => true; Promise.reject(new Error("real")); await new Promise((r) => setTimeout(r, 50));`, held: failed},
-		{name: "beforeunload that keeps it alive", timeout: time.Second, code: `addEventListener("beforeunload", (e) => { e.preventDefault(); setTimeout(() => {}, 1); });`, held: endedAs(supervisor.TimedOut, supervisor.Completed, supervisor.Failed)},
-		{name: "process.exitCode and exit listeners", code: `process.exitCode = 9; process.on("exit", () => { process.exitCode = 11; });`, held: ended(supervisor.Failed, 11)},
-		{name: "Deno.exitCode", code: `Deno.exitCode = 9; export default 5;`, held: ended(supervisor.Failed, 9)},
-	} {
+	for _, row := range scriptLies {
 		t.Run(row.name, func(t *testing.T) {
 			p := supervisor.Program{ID: supervisor.NewID(), Language: supervisor.JavaScript, Code: row.code, Timeout: row.timeout}
 			if p.Timeout == 0 {

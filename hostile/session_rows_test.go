@@ -1,0 +1,154 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+// tryInSessions runs rows once more, as cells of sessions. Rows with the same
+// grants share a session as long as it lives, so that hundreds of them take
+// seconds; so do their controls, in the same order, which shows that no row has
+// broken another. What ran before or meanwhile is a cell of another client's
+// session.
+func tryInSessions(t *testing.T, attacks []attack) {
+	t.Helper()
+	t.Run("in sessions", func(t *testing.T) {
+		t.Parallel()
+		house := &rowHouse{sessions: map[string]*rowSession{}}
+		t.Cleanup(house.end)
+		for _, a := range attacks {
+			t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
+				if a.linux && runtime.GOOS != "linux" {
+					t.Skip("this attack exists on Linux alone")
+				}
+				needWall(t)
+				if a.language == "" {
+					a.language = supervisor.JavaScript
+				}
+				if a.noControl+a.noCellControl == "" && !a.bare && a.bareFlags == nil {
+					s := newScene(t, a)
+					a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), true))
+				}
+				if a.waits {
+					a.timeout, a.ends = time.Second, append(a.ends, supervisor.TimedOut)
+				}
+				s := newScene(t, a)
+				a.checkBounded(t, s, a.runCell(t, s, house, s.fill(a.grants), false))
+			})
+		}
+	})
+}
+
+func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string, withoutWall bool) outcome {
+	t.Helper()
+	own := house.session(t, "one", a.language, grants, withoutWall)
+	other := own
+	if a.earlier != "" || a.meanwhile != "" {
+		other = house.session(t, "another", a.language, grants, withoutWall)
+	}
+	if strings.Contains(a.code, "import.meta") || strings.Contains(a.code, "mainModule") { // a cell is no file
+		own.write(t, "cell.ts", a.code)
+	}
+	o := a.run(t, s, own, other)
+	if a.spoils {
+		own.reset(t)
+	} else {
+		own.mend(t)
+	}
+	return o
+}
+
+// rowHouse holds the sessions that a table's rows share, by client, language and grants.
+type rowHouse struct {
+	sessions map[string]*rowSession
+	all      []*rowSession
+}
+
+// rowSession is a session of one client's, as an engine of programs.
+type rowSession struct {
+	supervisor *supervisor.Supervisor
+	client, id string
+	language   supervisor.Language
+}
+
+var rowClients atomic.Int64
+
+func (h *rowHouse) session(t *testing.T, client string, language supervisor.Language, grants []string, withoutWall bool) *rowSession {
+	t.Helper()
+	key := fmt.Sprint(client, language, grants, withoutWall)
+	if h.sessions[key] == nil {
+		h.sessions[key] = h.sessionOf(t, client, language, newEngine(t, language, grants, withoutWall))
+	}
+	return h.sessions[key]
+}
+
+// sessionOf makes a session of an engine.
+func (h *rowHouse) sessionOf(t *testing.T, client string, language supervisor.Language, engine supervisor.Toolchain) *rowSession {
+	t.Helper()
+	limits := supervisor.DefaultLimits()
+	limits.SessionIdle = limits.MaxSessionIdle
+	r := &rowSession{
+		supervisor: supervisor.New(limits, slog.New(slog.DiscardHandler), engine),
+		client:     fmt.Sprint(client, rowClients.Add(1)), language: language,
+	}
+	info, err := r.supervisor.CreateSession(t.Context(), supervisor.SessionRequest{Client: r.client, Language: language}, func(supervisor.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.id = info.ID
+	h.all = append(h.all, r)
+	return r
+}
+
+// end ends the sessions, and leaves the engines, which others use.
+func (h *rowHouse) end() {
+	for _, r := range h.all {
+		r.supervisor.EndClient(r.client)
+	}
+}
+
+// Run runs a program as a cell; a session that was lost begins again.
+func (r *rowSession) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	p.Client = r.client
+	return r.supervisor.RunCell(ctx, r.id, p, emit)
+}
+
+// write makes a file in the session's workspace.
+func (r *rowSession) write(t *testing.T, name, text string) {
+	t.Helper()
+	_, files, err := r.supervisor.Workspace(t.Context(), r.client, r.id)
+	if err == nil {
+		_, err = files.Write(name, []byte(text))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// mend gives the session a new child when the last row has left it unusable.
+func (r *rowSession) mend(t *testing.T) {
+	t.Helper()
+	o := runProgram(t.Context(), r, supervisor.Program{Language: r.language, Code: "6 * 7"}, nil)
+	if o.err == nil && o.Status == supervisor.Completed && string(o.Value) == "42" {
+		return
+	}
+	t.Logf("the session is of no more use: %s", o.summary())
+	r.reset(t)
+}
+
+func (r *rowSession) reset(t *testing.T) {
+	t.Helper()
+	if _, err := r.supervisor.ResetSession(t.Context(), r.client, r.id); err != nil {
+		t.Error(err)
+	}
+}
