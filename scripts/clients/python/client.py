@@ -26,6 +26,40 @@ MEASURED = {"duration_ms", "cpu_ms", "peak_memory_bytes", "execution_id"}
 PATIENCE = 300
 
 
+# Cells of an analysis: a summary, and a drawing of it as a picture and as SVG.
+SUMMARY = """
+import csv
+from collections import Counter
+totals = Counter()
+with open("data/in.csv") as file:
+    for row in csv.DictReader(file):
+        totals[int(row["group"])] += int(row["value"])
+"""
+DRAWING = """
+import struct, zlib
+tallest = max(totals.values())
+heights = [round(90 * totals[g] / tallest) for g in range(7)]
+def line(y):
+    return b"".join((b"\\0\\0\\xff" if 100 - y <= h else b"\\xff" * 3) * 20 for h in heights)
+rows = b"".join(b"\\0" + line(y) for y in range(100))
+def chunk(kind, data):
+    crc = zlib.crc32(kind + data)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+png = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 140, 100, 8, 2, 0, 0, 0))
+png += chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+bars = "".join(
+    f'<rect x="{20 * g}" y="{100 - h}" width="18" height="{h}"/>' for g, h in enumerate(heights)
+)
+svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 140 100">{bars}</svg>'
+open("bars.png", "wb").write(png)
+open("bars.svg", "w").write(svg)
+class Chart:
+    def _repr_png_(self):
+        return png
+Chart()
+"""
+
+
 class Wrong(Exception):
     """A result is not as expected."""
 
@@ -117,6 +151,8 @@ class Calls:
     async def tools_are_described(self):
         tools = {tool.name: tool for tool in (await self.client.list_tools()).tools}
         want = {"run_code", "install_packages", "list_runtimes", "cancel_execution"}
+        want |= {"create_session", "reset_session", "destroy_session", "list_sessions"}
+        want |= {"read_file", "write_file", "list_files", "delete_file"}
         check(set(tools) == want, f"the tools are {set(tools)}")
         for tool in tools.values():
             check(tool.title and tool.description and tool.output_schema, f"{tool.name} is bare")
@@ -183,6 +219,35 @@ class Calls:
         result, _ = await self.call("run_code", {"language": "js", "code": "export default 1"})
         check(result.structured_content["result"] == 1, result.content[0].text)
 
+    async def an_analysis_in_steps(self):
+        """A CSV of 100,000 rows: written, summarised, drawn, saved, read back."""
+
+        async def ask(tool, **arguments):
+            result, _ = await self.call(tool, arguments)
+            check(not result.is_error, result.content[0].text)
+            return result
+
+        made = await ask("create_session", language="python")
+        session = {"session_id": made.structured_content["session_id"]}
+        rows = "".join(f"{n},{n % 7},{n * n % 1000}\n" for n in range(100_000))
+        await ask("write_file", path="data/in.csv", text="n,group,value\n" + rows, **session)
+        await ask("run_code", code=SUMMARY, **session)
+        result = await ask(
+            "run_code", code="[list(total) for total in sorted(totals.items())]", **session
+        )
+        totals = [[g, sum(n * n % 1000 for n in range(g, 100_000, 7))] for g in range(7)]
+        compare(result.structured_content["result"], totals, "totals")
+        drawn = await ask("run_code", code=DRAWING, **session)
+        kinds = {part.type for part in drawn.content}
+        check({"image", "resource_link"} <= kinds, f"the drawing's content is {kinds}")
+        paths = {f["path"]: f for f in drawn.structured_content["files"]}
+        check({"bars.png", "bars.svg"} == set(paths), f"the files are {paths}")
+        picture = await ask("read_file", path="bars.png", **session)
+        check(picture.content[-1].type == "image", f"read_file gave {picture.content}")
+        svg = await self.client.read_resource(paths["bars.svg"]["uri"])
+        check(svg.contents[0].text.startswith("<svg"), svg.contents[0].text[:80])
+        await ask("destroy_session", **session)
+
     async def runs_at_once_do_not_mix(self):
         async def one(n):
             code = (
@@ -240,6 +305,7 @@ async def main(binary, programs_file, results_file, word=""):
             calls.packages_are_installed,
             calls.cancel_execution_ends_a_run,
             calls.a_cancelled_call_leaves_the_session_well,
+            calls.an_analysis_in_steps,
             calls.runs_at_once_do_not_mix,
         ):
             if word in extra.__name__.replace("_", " "):

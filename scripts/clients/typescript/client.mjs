@@ -156,9 +156,17 @@ const checks = {
     const names = tools.map((tool) => tool.name).sort();
     compare(names, [
       "cancel_execution",
+      "create_session",
+      "delete_file",
+      "destroy_session",
       "install_packages",
+      "list_files",
       "list_runtimes",
+      "list_sessions",
+      "read_file",
+      "reset_session",
       "run_code",
+      "write_file",
     ], "tools");
     for (const tool of tools) {
       check(
@@ -166,6 +174,53 @@ const checks = {
         `${tool.name} is bare`,
       );
     }
+  },
+
+  async "an analysis in steps"() {
+    const ask = async (name, args) => {
+      const { result } = await call(name, args);
+      check(!result.isError, result.content[0].text);
+      return result;
+    };
+    const made = await ask("create_session", { language: "ts" });
+    const { session_id } = made.structuredContent;
+    let text = "n,group,value\n";
+    for (let n = 0; n < 100_000; n++) text += `${n},${n % 7},${n * n % 1000}\n`;
+    await ask("write_file", { session_id, path: "in.csv", text });
+    await ask("run_code", {
+      session_id,
+      code: `const totals: number[] = Array(7).fill(0);
+for (const line of Deno.readTextFileSync("in.csv").trim().split("\\n").slice(1)) {
+  const [, group, value] = line.split(",").map(Number);
+  totals[group] += value;
+}`,
+    });
+    const total = await ask("run_code", {
+      session_id,
+      code: "totals.reduce((a, b) => a + b)",
+    });
+    let want = 0;
+    for (let n = 0; n < 100_000; n++) want += n * n % 1000;
+    compare(total.structuredContent.result, want, "the total");
+    const drawn = await ask("run_code", {
+      session_id,
+      code:
+        `const bars = totals.map((t, g) => \`<rect x="\${20 * g}" height="\${t / 1e5}" width="18"/>\`);
+const svg = \`<svg xmlns="http://www.w3.org/2000/svg">\${bars.join("")}</svg>\`;
+Deno.writeTextFileSync("bars.svg", svg);
+({ [Symbol.for("Jupyter.display")]: () => ({ "image/svg+xml": svg }) })`,
+    });
+    const kinds = drawn.content.map((part) => part.type);
+    check(
+      kinds.includes("resource") && kinds.includes("resource_link"),
+      `the drawing's content is ${kinds}`,
+    );
+    const back = await ask("read_file", { session_id, path: "bars.svg" });
+    check(
+      back.structuredContent.content.startsWith("<svg"),
+      back.structuredContent.content,
+    );
+    await ask("destroy_session", { session_id });
   },
 
   async "a wrong argument is explained"() {

@@ -1,0 +1,2 @@
+const answer: number = 6 * 7;
+console.log("hello", answer);
