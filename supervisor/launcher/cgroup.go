@@ -41,11 +41,12 @@ func (c *Cgroup) BoundProcessors(n float64) {
 	}
 	period := processorPeriod.Microseconds()
 	quota := int64(n * float64(period))
-	text := fmt.Sprint(quota)
 	if filepath.Base(c.quota) == "cpu.max" { // version 2
-		text = fmt.Sprint(quota, period)
+		c.setProcessors("cpu.max", fmt.Sprint(quota, period))
+		return
 	}
-	_ = os.WriteFile(c.quota, []byte(text), 0) // its niceness is left
+	c.setProcessors("cpu.cfs_period_us", fmt.Sprint(period))
+	c.setProcessors("cpu.cfs_quota_us", fmt.Sprint(quota))
 }
 
 // Yield leaves the processors to all others as far as they want them, where the
@@ -65,7 +66,13 @@ func (c *Cgroup) weigh(shares, weight string) {
 	if filepath.Base(c.quota) == "cpu.max" { // version 2
 		name, text = "cpu.weight", weight
 	}
-	_ = os.WriteFile(filepath.Join(filepath.Dir(c.quota), name), []byte(text), 0) // its niceness is left
+	c.setProcessors(name, text)
+}
+
+// setProcessors writes to one of the files that hold the cgroup's processor
+// time. Where that fails, the child's niceness is left.
+func (c *Cgroup) setProcessors(name, text string) {
+	_ = os.WriteFile(filepath.Join(filepath.Dir(c.quota), name), []byte(text), 0)
 }
 
 // Join are the files to which a process writes "0" to join; for Policy.
