@@ -178,10 +178,8 @@ func (c *compiler) run(ctx context.Context, l launch) (supervisor.Exit, error) {
 }
 
 // fillDenoDir puts compiled code into a run's DENO_DIR, and makes Deno keep what
-// else it finds out in memory. emits says that the program is not JavaScript
-// yet: no other run reads what Deno makes of it, so a file stands where the
-// directories for that would be made (1 ms of CPU with their removal).
-func fillDenoDir(denoDir, compiled string, emits bool) error {
+// else it finds out in memory.
+func fillDenoDir(denoDir, compiled string) error {
 	if compiled != "" {
 		if err := os.CopyFS(denoDir, os.DirFS(compiled)); err != nil {
 			return err
@@ -192,12 +190,5 @@ func fillDenoDir(denoDir, compiled string, emits bool) error {
 			return err
 		}
 	}
-	if !emits {
-		return nil
-	}
-	emitted := filepath.Join(denoDir, "gen")
-	if _, err := os.Lstat(emitted); err == nil {
-		emitted = filepath.Join(emitted, "file") // beside those of URLs
-	}
-	return os.WriteFile(emitted, nil, 0o600)
+	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
@@ -61,8 +60,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (supervisor.
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		emits := slices.ContainsFunc(l.files, func(name string) bool { return !strings.HasSuffix(name, "js") })
-		if err := fillDenoDir(denoDir, l.compiled, emits); err != nil {
+		if err := fillDenoDir(denoDir, l.compiled); err != nil {
 			return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
 		}
 		if l.compiled == "" {
