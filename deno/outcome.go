@@ -22,9 +22,10 @@ type Outcome struct {
 
 // ReadOutcome reads a child's frames to their end. Each frame but result,
 // uncaught and display goes to other (nil drops them) as it comes; an error of
-// other's ends the reading like a protocol error.
-func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
-	o := readOutcome(frames, other, false)
+// other's ends the reading like a protocol error. ending is called at the result,
+// after which a child ends unless the guest has it go on.
+func ReadOutcome(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
+	o := readOutcome(frames, other, ending)
 	if o.Err != nil {
 		frames.Drain()
 	}
@@ -34,10 +35,11 @@ func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
 // ReadCell reads the frames of one cell, up to its result. At an error, and
 // where there is no result, the child can take no other cell.
 func ReadCell(frames *FrameReader, other func(Frame) error) Outcome {
-	return readOutcome(frames, other, true)
+	return readOutcome(frames, other, nil)
 }
 
-func readOutcome(frames *FrameReader, other func(Frame) error, toResult bool) Outcome {
+// readOutcome reads up to the result; and on, where ending is given.
+func readOutcome(frames *FrameReader, other func(Frame) error, ending func()) Outcome {
 	var o Outcome
 	for {
 		frame, err := frames.Next()
@@ -48,9 +50,10 @@ func readOutcome(frames *FrameReader, other func(Frame) error, toResult bool) Ou
 			switch frame.Type {
 			case ResultFrame:
 				o.Result = &frame
-				if toResult {
+				if ending == nil {
 					return o
 				}
+				ending()
 			case UncaughtFrame:
 				o.Uncaught = frame.Error
 			case DisplayFrame:

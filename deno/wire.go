@@ -8,9 +8,9 @@ package deno
 //	fd 2   the guest's standard error, never parsed
 //	fd 3   frames, from the child to the supervisor, until EOF
 //
-// A request is the length of a JSON text in bytes, in decimal digits, a newline,
-// and the JSON text. The length goes ahead so that the child can read the request
-// without taking a byte of what follows it.
+// A request is the length of a JSON text in bytes, in eight decimal digits, a
+// newline, and the JSON text: the child reads it with two reads, and without taking
+// a byte of what follows it.
 //
 // A frame is one JSON object on a line of its own, with a "type":
 //
@@ -81,13 +81,19 @@ type Frame struct {
 // ErrProtocol is wrapped by the errors of frames that break the protocol.
 var ErrProtocol = errors.New("protocol error")
 
+// maxRequest is the longest request, in bytes, whose length eight digits hold.
+const maxRequest = 99_999_999
+
 // WriteRequest writes one request to a child's fd 0.
 func WriteRequest(w io.Writer, request any) error {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode the child's request: %w", err)
 	}
-	if _, err := fmt.Fprintf(w, "%d\n%s", len(text), text); err != nil {
+	if len(text) > maxRequest {
+		return fmt.Errorf("the child's request has %d bytes, and may have %d", len(text), maxRequest)
+	}
+	if _, err := fmt.Fprintf(w, "%08d\n%s", len(text), text); err != nil {
 		return fmt.Errorf("send the child its request: %w", err)
 	}
 	return nil

@@ -7,9 +7,9 @@
  *     fd 2   the guest's standard error, never parsed
  *     fd 3   frames, from the child to the supervisor, until EOF
  *
- * A request is the length of a JSON text in bytes, in decimal digits, a newline,
- * and the JSON text. The length goes ahead so that the child can read the request
- * without taking a byte of what follows it.
+ * A request is the length of a JSON text in bytes, in eight decimal digits, a
+ * newline, and the JSON text: the child reads it with two reads, and without taking
+ * a byte of what follows it.
  *
  * A frame is one JSON object on a line of its own, with a "type":
  *
@@ -43,6 +43,10 @@ export interface WireError {
   stack: string;
 }
 
+/** How many bytes come before a request's JSON text. */
+const HEADER = 9;
+const NO_LENGTH = "Cannot read the request: its length is not a number";
+
 /** What a child tells the supervisor. */
 export type Frame =
   | { type: "ready"; protocol: number }
@@ -71,13 +75,14 @@ export function readRequest(from: SyncReader = Deno.stdin): unknown {
 
 /** Reads the JSON text of one request. */
 export function readRequestText(from: SyncReader = Deno.stdin): string {
+  const header = readExactly(from, HEADER);
   let length = 0;
-  for (let byte; (byte = readExactly(from, 1)[0]!) !== 0x0a;) {
-    if (byte < 0x30 || byte > 0x39) {
-      throw new Error("Cannot read the request: its length is not a number");
-    }
-    length = length * 10 + byte - 0x30;
+  for (let i = 0; i < HEADER - 1; i++) {
+    const digit = header[i]! - 0x30;
+    if (digit < 0 || digit > 9) throw new Error(NO_LENGTH);
+    length = length * 10 + digit;
   }
+  if (header[HEADER - 1] !== 0x0a) throw new Error(NO_LENGTH);
   return new TextDecoder().decode(readExactly(from, length));
 }
 

@@ -39,7 +39,7 @@ func TestFrames(t *testing.T) {
 			"data, EOF": iotest.DataErrReader(strings.NewReader(test.input)),
 		} {
 			rest := &countingReader{Reader: reader}
-			o := ReadOutcome(NewFrameReader(rest, 1000), nil)
+			o := ReadOutcome(NewFrameReader(rest, 1000), func() {}, nil)
 			switch {
 			case test.want == "" && o.Err != nil:
 				t.Errorf("%s (%s): %v", test.name, kind, o.Err)
@@ -66,7 +66,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 func TestVerdict(t *testing.T) {
 	result := func(line string) Outcome {
-		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), nil)
+		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), func() {}, nil)
 	}
 	failed := supervisor.Exit{Status: supervisor.Failed, Code: 1}
 	for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestWriteRequest(t *testing.T) {
 	if err := WriteRequest(&b, map[string]string{"code": "é\n"}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "14\n{\"code\":\"é\\n\"}"; b.String() != want && b.String() != "15\n{\"code\":\"é\\n\"}" {
+	if want := "00000015\n{\"code\":\"é\\n\"}"; b.String() != want {
 		t.Errorf("have %q, want %q", b.String(), want)
 	}
 }
@@ -124,7 +124,7 @@ func FuzzFrames(f *testing.F) {
 		rest := &countingReader{Reader: bytes.NewReader(input)}
 		frames := NewFrameReader(rest, 256)
 		frames.AllowDisplays(256)
-		o := ReadOutcome(frames, nil)
+		o := ReadOutcome(frames, func() {}, nil)
 		if rest.n != len(input) {
 			t.Fatalf("%d bytes of %d were read", rest.n, len(input))
 		}

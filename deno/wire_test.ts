@@ -23,14 +23,25 @@ function reader(text: string, step: number): SyncReader & { left(): string } {
 
 Deno.test("readRequest() takes the request and not a byte more", () => {
   for (const step of [1, 3, 1000]) {
-    const from = reader('14\n{"code":"é!"}rest\nof stdin', step);
+    const from = reader('00000014\n{"code":"é!"}rest\nof stdin', step);
     assertEquals(readRequest(from), { code: "é!" });
     assertEquals(from.left(), "rest\nof stdin");
   }
 });
 
 Deno.test("readRequest() refuses what is no request", () => {
-  for (const text of ["", "5", "x\n{}", "9\n{}", "2\n{]", "-2\n{}"]) {
+  for (
+    const text of [
+      "",
+      "00000002",
+      "2\n{}",
+      "0000000x\n{}",
+      "000000002{}",
+      "00000009\n{}",
+      "00000002\n{]",
+      "-0000002\n{}",
+    ]
+  ) {
     let refused = false;
     try {
       readRequest(reader(text, 10));

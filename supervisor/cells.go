@@ -28,7 +28,7 @@ func (c *Child) signal(signal syscall.Signal) {
 func (c *Child) Usage() (cpu time.Duration, peak int64) {
 	select {
 	case <-c.done: // its process ID may be another's
-		return c.state.UserTime() + c.state.SystemTime(), c.meter.peak(c.state)
+		return c.end.cpu, c.end.peak
 	default:
 		_, _ = c.meter.see(c.pid())
 		return cpuTime(c.pid()), c.meter.seen()

@@ -5,9 +5,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"rillbox/supervisor/launcher"
 )
@@ -53,22 +51,4 @@ func (c *Child) checkGroup() {
 		c.status = OutOfMemory
 		c.reason = fmt.Sprintf("the program and what it started used more than twice their %d MiB of memory", c.limits.Memory>>20)
 	}
-}
-
-// removing counts the cgroups that are being removed.
-var removing sync.WaitGroup
-
-// removeGroup removes the child's cgroup, once the kernel has let the ended
-// processes go. Nobody waits for that but RemoveServerDir.
-func (c *Child) removeGroup() {
-	removing.Go(func() {
-		wait := time.Millisecond
-		for range 8 {
-			if c.group.Remove() == nil {
-				return
-			}
-			time.Sleep(wait)
-			wait *= 2
-		}
-	})
 }

@@ -22,8 +22,8 @@ type Command struct {
 	Args []string
 	// Env is the child's whole environment.
 	Env []string
-	// Dir is the child's own directory, made by NewRunDir; the child's Wait
-	// removes it.
+	// Dir is the child's own directory, made by NewRunDir; it is removed when the
+	// child has ended.
 	Dir string
 	// WorkDir is the working directory; empty means Dir. It stays when the child
 	// ends. One made by NewRunDir is bounded as Dir is.
@@ -58,22 +58,30 @@ type Child struct {
 	command Command
 	limits  Limits
 	process *os.Process
-	state   *os.ProcessState // set when done is closed
 	stdin   *os.File
-	frames  *os.File
+	frames  *frames
 	group   *launcher.Cgroup
 
 	mu       sync.Mutex
 	status   Status // why we killed it; empty if we did not
 	reason   string
 	deadline *time.Timer
-	exited   bool
+	exited   bool // it is not to be signalled any more
 
 	meter    meter
 	looks    *time.Ticker   // when watch looks at it
 	attached sync.WaitGroup // readers of out and err
 	out, err *stream        // fds 1 and 2
+	end      end            // set when over is closed
+	over     chan struct{}  // closed when it executes nothing any more
 	done     chan struct{}  // closed when the process has ended
+}
+
+// end is what the kernel says of a process that ended.
+type end struct {
+	status syscall.WaitStatus
+	cpu    time.Duration
+	peak   int64
 }
 
 // Exit is how a child ended, as we saw it.
@@ -100,7 +108,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 	if command.Background || command.Ahead {
 		group.Yield()
 	}
-	var ends [4]end // the child's descriptors
+	var ends [4]descriptor // the child's
 	defer func() {
 		for _, e := range ends {
 			closeFiles(e.theirs)
@@ -117,7 +125,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 		var err error
 		if fd == 0 && command.Stdin != nil {
 			ends[fd].theirs = command.Stdin
-		} else if ends[fd], err = newEnd(fd, command.Duplex); err != nil {
+		} else if ends[fd], err = newDescriptor(fd, command.Duplex); err != nil {
 			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
 		}
@@ -149,7 +157,8 @@ func Start(command Command, limits Limits) (*Child, error) {
 		stdin:   ends[0].ours,
 		out:     newStream(ends[1].ours, Stdout, limits.Output),
 		err:     newStream(ends[2].ours, Stderr, limits.Output),
-		frames:  ends[3].ours,
+		frames:  &frames{File: ends[3].ours},
+		over:    make(chan struct{}),
 		done:    make(chan struct{}),
 		meter:   meter{baseline: command.Runtime},
 		looks:   time.NewTicker(idleInterval),
@@ -160,22 +169,22 @@ func Start(command Command, limits Limits) (*Child, error) {
 	return c, nil
 }
 
-// end is one descriptor of a child's, with our side of it.
-type end struct{ ours, theirs *os.File }
+// descriptor is one of a child's, with our side of it.
+type descriptor struct{ ours, theirs *os.File }
 
-func newEnd(fd int, duplex bool) (end, error) {
+func newDescriptor(fd int, duplex bool) (descriptor, error) {
 	if fd == 3 && duplex {
 		pair, err := socketPair()
 		if err != nil {
-			return end{}, err
+			return descriptor{}, err
 		}
-		return end{ours: pair[0], theirs: pair[1]}, nil
+		return descriptor{ours: pair[0], theirs: pair[1]}, nil
 	}
 	r, w, err := os.Pipe()
 	if fd == 0 {
 		r, w = w, r
 	}
-	return end{ours: r, theirs: w}, err
+	return descriptor{ours: r, theirs: w}, err
 }
 
 // socketPair gives two connected sockets, of which the first is ours and never
@@ -293,23 +302,53 @@ func (c *Child) reap() {
 	c.mu.Unlock()
 	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
 	c.group.Kill()
-	c.state, _ = c.process.Wait() // nobody else waits for it, so it can
+	state, _ := c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
 	c.checkGroup()
-	c.removeGroup()
+	c.finish(end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), c.meter.peak(state)})
 	close(c.done)
+	c.leave()
 	// A descendant that left the group may still have fd 3 open.
 	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
+}
+
+// finish says how the process ended, unless ExpectEnd has said it.
+func (c *Child) finish(e end) {
+	select {
+	case <-c.over: // by ExpectEnd, which has returned
+	default:
+		c.end = e
+		close(c.over)
+	}
+}
+
+// leaving counts the children whose directories and cgroups are being removed.
+var leaving sync.WaitGroup
+
+// leave removes the directory and the cgroup of a child that has ended. Nobody
+// waits for that but RemoveServerDir.
+func (c *Child) leave() {
+	leaving.Go(func() {
+		removeRunDir(c.command.Dir)
+		wait := time.Millisecond
+		for range 8 { // until the kernel has let the ended processes go
+			if c.group.Remove() == nil {
+				return
+			}
+			time.Sleep(wait)
+			wait *= 2
+		}
+	})
 }
 
 // drainTime is how long a stream may stay open after the child has ended, when
 // a descendant that left its process group holds it.
 const drainTime = time.Second
 
-// Wait waits for the end of the child and of its streams, and removes its
-// directory. A stream that does not end is closed from our side.
+// Wait waits until the child executes nothing any more and its streams have
+// been read to their end. A stream that does not end is closed from our side.
 func (c *Child) Wait() Exit {
-	<-c.done
+	<-c.over
 	_ = c.stdin.Close()
 	drained := make(chan struct{})
 	go func() {
@@ -323,25 +362,24 @@ func (c *Child) Wait() Exit {
 		<-drained
 	}
 	closeFiles(c.out.file, c.err.file)
-	removeRunDir(c.command.Dir)
 
 	exit := Exit{
-		CPU:        c.state.UserTime() + c.state.SystemTime(),
-		PeakMemory: c.meter.peak(c.state),
+		CPU:        c.end.cpu,
+		PeakMemory: c.end.peak,
 		Stdout:     c.out.end(),
 		Stderr:     c.err.end(),
 	}
-	state := c.state.Sys().(syscall.WaitStatus)
+	status := c.end.status
 	switch {
-	case state.Signaled():
-		exit.Status, exit.Code = Crashed, 128+int(state.Signal())
-		exit.Reason = fmt.Sprintf("the process was ended by signal %d (%v)", state.Signal(), state.Signal())
-	case state.ExitStatus() == 0:
+	case status.Signaled():
+		exit.Status, exit.Code = Crashed, 128+int(status.Signal())
+		exit.Reason = fmt.Sprintf("the process was ended by signal %d (%v)", status.Signal(), status.Signal())
+	case status.ExitStatus() == 0:
 		exit.Status = Completed
 	default:
-		exit.Status, exit.Code = Failed, state.ExitStatus()
+		exit.Status, exit.Code = Failed, status.ExitStatus()
 	}
-	if c.status != "" { // after done, nothing writes it
+	if c.status != "" { // after over, nothing writes it
 		exit.Status, exit.Reason = c.status, c.reason
 	}
 	return exit

@@ -22,7 +22,8 @@ const lockName = "lock"
 
 var serverDir = sync.OnceValues(makeServerDir)
 
-// NewRunDir makes an empty directory for one child; the child's Wait removes it.
+// NewRunDir makes an empty directory for one child; it goes when the
+// child has ended.
 func NewRunDir() (string, error) {
 	parent, err := serverDir()
 	if err != nil {
@@ -44,7 +45,7 @@ func isRunDir(dir string) bool {
 // RemoveServerDir removes this process's directory at its end. Children's
 // directories that are still there go with it, and so do their cgroups.
 func RemoveServerDir() error {
-	removing.Wait()
+	leaving.Wait()
 	dir, err := serverDir()
 	if err != nil {
 		return nil // there is none

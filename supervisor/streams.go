@@ -31,13 +31,14 @@ func newStream(file *os.File, kind EventKind, budget int64) *stream {
 	return &stream{file: file, kind: kind, budget: budget, kept: newCapture(budget), emit: func(Event) {}}
 }
 
-// read reads the stream to its end, or until file is closed.
+// read reads the stream to its end, until file is closed, or until its deadline
+// and then what is there.
 func (s *stream) read() {
 	conn, err := s.file.SyscallConn()
 	if err != nil {
 		return // it is closed
 	}
-	_ = conn.Read(func(fd uintptr) (ended bool) {
+	empty := func(fd uintptr) (ended bool) {
 		for {
 			s.mu.Lock()
 			n, err := s.take(fd)
@@ -46,7 +47,10 @@ func (s *stream) read() {
 				return !errors.Is(err, syscall.EAGAIN)
 			}
 		}
-	})
+	}
+	if err := conn.Read(empty); errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = conn.Control(func(fd uintptr) { empty(fd) })
+	}
 	s.mu.Lock()
 	s.buffer = nil
 	s.mu.Unlock()
