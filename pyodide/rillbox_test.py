@@ -574,7 +574,7 @@ class Cells(unittest.TestCase):
         self.wire.interruptible = self.interruptible  # type: ignore[attr-defined]
         host: Any = self.wire
         self.session = session.Session(host, Loop(), Shelf(set()))
-        for name, value in (("renew", lambda env: None), ("streams", mock.MagicMock())):
+        for name, value in (("begin", lambda env: None), ("streams", mock.MagicMock())):
             patch = mock.patch.object(runner, name, value)
             patch.start()
             self.addCleanup(patch.stop)

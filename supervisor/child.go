@@ -72,6 +72,7 @@ type Child struct {
 	looks    *time.Ticker   // when watch looks at it
 	attached sync.WaitGroup // readers of out and err
 	out, err *stream        // fds 1 and 2
+	tellsEnd bool           // the kernel will tell us how it ends
 	end      end            // set when over is closed
 	over     chan struct{}  // closed when it executes nothing any more
 	done     chan struct{}  // closed when the process has ended
@@ -271,9 +272,11 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 
 // MarkBaseline says that the child's runtime is up and the guest comes next: the
 // memory that the child has now is the runtime's, which does not count towards
-// Limits.Memory, and from here on it gets one processor's worth of time.
+// Limits.Memory, and from here on it gets one processor's worth of time. Call it
+// before ExpectEnd, from the same goroutine or before that one starts.
 func (c *Child) MarkBaseline() {
 	c.meter.markBaseline(c.pid())
+	c.tellsEnd = tellsEnding(c.pid())
 	c.group.BoundProcessors(processors)
 }
 
@@ -306,8 +309,8 @@ func (c *Child) reap() {
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
 	c.checkGroup()
 	c.finish(end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), c.meter.peak(state)})
-	close(c.done)
 	c.leave()
+	close(c.done)
 	// A descendant that left the group may still have fd 3 open.
 	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
 }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 func playChild(role string, args []string) int {
 	frames := os.NewFile(3, "frames")
-	if code, ok := playOnLinux(role); ok {
+	if code, ok := playOnLinux(role, args); ok {
 		return code
 	}
 	switch role {
@@ -253,6 +253,8 @@ func TestRunDirectoryIsRemoved(t *testing.T) {
 	_ = c.Stdin().Close()
 	_, _ = io.ReadAll(c.Frames())
 	c.Wait()
+	<-c.Ended()
+	leaving.Wait()
 	if _, err := os.Stat(c.command.Dir); !os.IsNotExist(err) {
 		t.Errorf("the run's directory is still there: %v", err)
 	}

@@ -30,7 +30,8 @@ func (c *Child) ExpectEnd() {
 	if c.command.Wall == nil || c.command.Wall.Processes {
 		return // what it has started may go on, and write
 	}
-	if _, ok := c.meter.see(c.pid()); !ok || !tellsEnding(c.pid()) {
+	_, _ = c.meter.see(c.pid()) // it may have none any more
+	if !c.tellsEnd || c.meter.seen() == 0 {
 		return
 	}
 	for range endLooks {

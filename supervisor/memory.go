@@ -24,7 +24,7 @@ type memory struct {
 func (m *meter) markBaseline(pid int) {
 	if now, ok := readMemory(pid); ok {
 		m.mu.Lock()
-		m.baseline = now.own
+		m.baseline, m.largest = now.own, max(m.largest, now.peak)
 		m.mu.Unlock()
 	}
 }

@@ -1,3 +1,3 @@
 package supervisor
 
-func playOnLinux(string) (code int, played bool) { return 0, false }
+func playOnLinux(string, []string) (code int, played bool) { return 0, false }

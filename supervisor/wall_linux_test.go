@@ -15,9 +15,11 @@ import (
 )
 
 // playOnLinux plays the children that make system calls which only Linux has.
-func playOnLinux(role string) (code int, played bool) {
+func playOnLinux(role string, args []string) (code int, played bool) {
 	var err error
 	switch role {
+	case "end":
+		return playEnd(args[0], args[1]), true
 	case "namespace":
 		runtime.LockOSThread()
 		if err = syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWUTS); errors.Is(err, syscall.EINVAL) {

@@ -47,6 +47,8 @@ INSTALLER = installer.patch()
 
 def serve(host: Any, ahead: bool) -> int:
     """Run the program that host will give, and return its exit code; see runner.start."""
+    runner.renew()
+    INSTALLER.begin()
     if ahead:
         warm.start(RUNS)
     host.ready()
@@ -58,6 +60,8 @@ def open_session(host: Any) -> Callable[[str], None]:
     # What waits in this way, as time.sleep and urllib3 do, can be interrupted.
     pyodide.webloop.run_sync = RUNS.until_complete
     pyodide.ffi.run_sync = RUNS.until_complete
+    runner.renew()
+    INSTALLER.begin()
     return session.Session(host, RUNS, INSTALLER).run
 
 

@@ -61,12 +61,15 @@ class Installer:
         self._unreachable: dict[str, str] = {}  # lock entry's name → why
         self._slots = asyncio.Semaphore(PARALLEL)
 
+    def begin(self) -> None:
+        """Take this process's Pyodide in place of the snapshot's."""
+        layer: Any = compatibility_layer
+        layer.loadedPackages = pyodide_js.loadedPackages
+
     def use(self, gateway: str, host: Any) -> None:
         """Fetch everything from the package gateway at this URL, which ends in a slash."""
         self._gateway = gateway
         self._host = host
-        layer: Any = compatibility_layer
-        layer.loadedPackages = pyodide_js.loadedPackages  # the snapshot's is another
         self._slots = asyncio.Semaphore(PARALLEL)
         package_index.PYPI_URL = f"{gateway}simple"
         package_index.DEFAULT_INDEX_URLS[:] = [package_index.PYPI_URL]

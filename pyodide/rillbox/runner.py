@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from . import display, errors, figures, packages, streams, values
 
+HOME = os.path.expanduser("~")  # the snapshot's, and so every worker's
 NOTHING = compile("", "<nothing>", "exec")
 CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -189,29 +190,33 @@ def add_source(program: Program) -> None:
     linecache.cache[program.name] = (len(program.code), None, lines, program.name)
 
 
-def prepare(program: Program) -> None:
-    """Give the interpreter the state that a new process has."""
-    path = os.path.join(os.path.expanduser("~"), program.name)
-    renew(program.env, __file__=path)
-    sys.argv = [program.name, *program.args]
-    add_source(program)
-    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(program.code)
-
-
-def renew(env: dict[str, str], **names: str) -> None:
-    """Make what the snapshot holds new: chance, the time, the environment, __main__."""
+def renew() -> None:
+    """Make what the snapshot holds new. No program is needed for it, so none waits for it."""
     random.seed()  # the snapshot's would be the same in every run
-    logging._startTime = time.time_ns()  # type: ignore[attr-defined]
     os.environ["MPLBACKEND"] = figures.BACKEND
-    os.environ.update(env)
     # finalizeSetup puts "" before what the snapshot has already.
     sys.path[:] = list(dict.fromkeys(sys.path))
-    main = ModuleType("__main__")
-    main.__dict__.update(names, __builtins__=__builtins__)
-    sys.modules["__main__"].__dict__.clear()
-    sys.modules["__main__"].__dict__.update(main.__dict__)
+    names = sys.modules["__main__"].__dict__
+    names.clear()
+    names.update(ModuleType("__main__").__dict__, __builtins__=__builtins__)
     streams.open_standard()
+
+
+def begin(env: dict[str, str]) -> None:
+    """Make the time and the environment those of a program."""
+    logging._startTime = time.time_ns()  # type: ignore[attr-defined]
+    os.environ.update(env)
+
+
+def prepare(program: Program) -> None:
+    """Give the interpreter the state that a new process has for its program."""
+    begin(program.env)
+    path = os.path.join(HOME, program.name)
+    sys.modules["__main__"].__dict__["__file__"] = path
+    sys.argv = [program.name, *program.args]
+    add_source(program)
+    with open(path, "wb", buffering=0) as file:
+        file.write(program.code.encode(errors="surrogatepass"))
 
 
 def run(

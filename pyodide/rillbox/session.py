@@ -70,7 +70,7 @@ class Session:
         program = Program.from_json(request)
         program.name = request.get("name") or f"<cell {self._cells}>"
         if self._cells == 1:
-            runner.renew(program.env)
+            runner.begin(program.env)
         try:
             body, last, wish = runner.read(program)
         except runner.UNREADABLE as error:

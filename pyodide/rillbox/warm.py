@@ -3,14 +3,13 @@
 WebAssembly's functions are compiled when they are first called: those that read,
 compile and run a small program take 15 ms (2 cores at 2.5 GHz). So a worker that
 waits for its program has run another, which prints nothing and leaves nothing:
-no module, no name, no file, no task, no change of the chance that `random` has.
+no module, no name, no file, no task.
 """
 
 import asyncio
 import io
 import json
 import os
-import random
 from types import ModuleType
 
 from . import runner, values
@@ -48,16 +47,13 @@ async def once() -> None:
     program = runner.Program.from_json(json.loads(json.dumps(request)))
     body, last, _ = runner.read(program)
     main = ModuleType("warm")
-    with open(1, "wb", buffering=0, closefd=False) as nothing:
-        nothing.write(b"")
     main.__dict__.update(out=io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True))
     eval(body, main.__dict__)
     assert last is not None
     value = eval(last, main.__dict__)
     runner.Ending(0, value=values.encode(value, program.limit)).frame()
-    with open(os.devnull, "w", encoding="utf-8") as file:
-        file.write(program.code)
-    random.Random().seed()
+    with open(os.devnull, "wb", buffering=0) as file:
+        file.write(program.code.encode(errors="surrogatepass"))
 
 
 def start(runs: runner.Runs) -> None:
