@@ -14,7 +14,7 @@ import (
 func shown(limit int64, lines ...string) (Outcome, supervisor.Result) {
 	frames := NewFrameReader(strings.NewReader(ready+strings.Join(lines, "\n")+"\n"), 1000)
 	frames.AllowDisplays(limit)
-	o := ReadOutcome(frames, func() {}, nil)
+	o := ReadOutcome(frames, nil)
 	return o, o.Into(supervisor.Exit{Status: supervisor.Completed})
 }
 

@@ -22,9 +22,14 @@ type Outcome struct {
 
 // ReadOutcome reads a child's frames to their end. Each frame but result,
 // uncaught and display goes to other (nil drops them) as it comes; an error of
-// other's ends the reading like a protocol error. ending is called at the result,
-// after which a child ends unless the guest has it go on.
-func ReadOutcome(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
+// other's ends the reading like a protocol error.
+func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
+	return ReadOutcomeThen(frames, func() {}, other)
+}
+
+// ReadOutcomeThen is ReadOutcome, and calls ending at the result: after that a
+// child ends, unless the guest has it go on.
+func ReadOutcomeThen(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
 	o := readOutcome(frames, other, ending)
 	if o.Err != nil {
 		frames.Drain()

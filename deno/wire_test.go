@@ -39,7 +39,7 @@ func TestFrames(t *testing.T) {
 			"data, EOF": iotest.DataErrReader(strings.NewReader(test.input)),
 		} {
 			rest := &countingReader{Reader: reader}
-			o := ReadOutcome(NewFrameReader(rest, 1000), func() {}, nil)
+			o := ReadOutcome(NewFrameReader(rest, 1000), nil)
 			switch {
 			case test.want == "" && o.Err != nil:
 				t.Errorf("%s (%s): %v", test.name, kind, o.Err)
@@ -66,7 +66,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 func TestVerdict(t *testing.T) {
 	result := func(line string) Outcome {
-		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), func() {}, nil)
+		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), nil)
 	}
 	failed := supervisor.Exit{Status: supervisor.Failed, Code: 1}
 	for _, test := range []struct {
@@ -124,7 +124,7 @@ func FuzzFrames(f *testing.F) {
 		rest := &countingReader{Reader: bytes.NewReader(input)}
 		frames := NewFrameReader(rest, 256)
 		frames.AllowDisplays(256)
-		o := ReadOutcome(frames, func() {}, nil)
+		o := ReadOutcome(frames, nil)
 		if rest.n != len(input) {
 			t.Fatalf("%d bytes of %d were read", rest.n, len(input))
 		}

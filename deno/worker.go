@@ -123,7 +123,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 	} else {
 		w.child.SetDeadline(startTime, "the start of Deno")
 	}
-	outcome := ReadOutcome(w.frames, w.child.ExpectEnd, func(Frame) error {
+	outcome := ReadOutcome(w.frames, func(Frame) error {
 		if w.ready {
 			return fmt.Errorf("%w: a second ready frame", ErrProtocol)
 		}

@@ -65,7 +65,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	child.Attach(ctx, r.emit)
 	child.SetDeadline(limits.InstallTimeout, "package installation")
 	go r.send(r.request())
-	outcome := deno.ReadOutcome(r.worker.frames, r.worker.child.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
+	outcome := deno.ReadOutcomeThen(r.worker.frames, r.worker.child.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
 	exit := child.Wait()
 	ended := time.Now()
 	r.e.makeImages(r.rt, r.lacking)

@@ -40,7 +40,7 @@ func (c *Child) ExpectEnd() {
 			return
 		default:
 		}
-		if status, ended := readEnding(c.pid()); ended {
+		if status, ended := readEnding(c.pid(), c.group); ended {
 			if status.Exited() { // else its cgroup knows why
 				c.endEarly(status)
 			}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rillbox/supervisor/launcher"
 )
 
 // exiting is the flag of a thread that the kernel is ending: it executes nothing
@@ -26,26 +28,27 @@ const (
 )
 
 // readEnding gives the status that a process will be waited for with, once each
-// of its threads is ending; false before. tellsEnding must have been true.
-func readEnding(pid int) (syscall.WaitStatus, bool) {
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	leader := fmt.Sprintf("%s/%d/stat", dir, pid)
+// of its threads is ending; false before. tellsEnding must have been true. The
+// threads are those of its cgroup: once /proc/PID/task has been listed, forgetting
+// it keeps the kernel busy for up to 30 ms when the machine is.
+func readEnding(pid int, group *launcher.Cgroup) (syscall.WaitStatus, bool) {
+	leader := fmt.Sprintf("/proc/%d/stat", pid)
 	if flags, ok := statField(leader, statFlags); !ok || flags&exiting == 0 {
 		return 0, false
 	}
 	seen := map[string]bool{}
 	for { // until no thread is there that had not been seen to end
-		threads, err := os.ReadDir(dir)
+		threads, err := group.Threads()
 		if err != nil {
 			return 0, false
 		}
 		other := false
 		for _, thread := range threads {
-			if seen[thread.Name()] {
+			if seen[thread] {
 				continue
 			}
-			other, seen[thread.Name()] = true, true
-			path := dir + "/" + thread.Name() + "/stat"
+			other, seen[thread] = true, true
+			path := "/proc/" + thread + "/stat"
 			if flags, ok := statField(path, statFlags); (!ok || flags&exiting == 0) && !hasEnded(path) {
 				return 0, false
 			}

@@ -90,6 +90,20 @@ func (c *Cgroup) Kill() {
 	}
 }
 
+// Threads are those of all processes in the cgroup by their IDs, as text. One that
+// has ended, save for being waited for, is none of them.
+func (c *Cgroup) Threads() ([]string, error) {
+	if c == nil {
+		return nil, errors.New("there is no cgroup")
+	}
+	name := "cgroup.threads"
+	if filepath.Base(c.quota) != "cpu.max" { // version 1
+		name = "tasks"
+	}
+	list, err := os.ReadFile(filepath.Join(filepath.Dir(c.procs[0]), name))
+	return strings.Fields(string(list)), err
+}
+
 // Remove removes the cgroup, which must be empty.
 func (c *Cgroup) Remove() error {
 	if c == nil {
