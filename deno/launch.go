@@ -118,6 +118,8 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (supervisor.
 		OwnDir:  own,
 		WorkDir: l.workspace,
 		Wall:    wall,
+		// Only the bootstrap module waits until it is asked to run others' code.
+		JoinLater: l.entry == "",
 	}, nil
 }
 

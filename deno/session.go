@@ -156,6 +156,8 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (supervisor.C
 		WorkDir: o.Workspace,
 		Wall:    wall,
 		Stdin:   stdin,
+		// No cell comes before the child has its baseline.
+		JoinLater: true,
 	}, nil
 }
 

@@ -28,6 +28,8 @@ type needs struct {
 	// write, and the child's current one; empty for none.
 	workspace string
 	readOnly  bool
+	// guest says that the child takes a guest's program, once it is asked to.
+	guest bool
 	// background says that nobody waits for the child, ahead that nobody does yet.
 	background, ahead bool
 }
@@ -103,6 +105,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 		Wall:       wall,
 		Background: own.background,
 		Ahead:      own.ahead,
+		JoinLater:  own.guest,
 	}, limits)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a Python worker: %w", err), os.RemoveAll(dir))

@@ -91,7 +91,7 @@ func (e *Engine) startLending(rt *runtime, granted deno.Permissions, own needs, 
 	if err != nil {
 		return nil, nil, err
 	}
-	own.read = append(own.read, loan.Dir())
+	own.read, own.guest = append(own.read, loan.Dir()), true
 	child, err := e.startChild(rt, granted, own, module, args...)
 	if err != nil {
 		return nil, nil, errors.Join(err, loan.Close())

@@ -5,6 +5,7 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,6 +45,11 @@ type Command struct {
 	// Attach it has the processor time that others leave, where the machine can
 	// undo that (it can with cgroups; niceness stays).
 	Ahead bool
+	// JoinLater lets the child start while the kernel puts it into its cgroup, which
+	// takes 5 to 30 ms where no other has been put into one just before. The child
+	// must run nothing of a guest's until Stdin or MarkBaseline was called: they wait
+	// for it.
+	JoinLater bool
 	// Duplex makes descriptor 3 a socket, so that frames go both ways.
 	Duplex bool
 	// Stdin is the child's descriptor 0, which Start closes on our side. nil
@@ -74,6 +80,7 @@ type Child struct {
 	out, err *stream        // fds 1 and 2
 	tellsEnd bool           // the kernel will tell us how it ends
 	end      end            // set when over is closed
+	joined   chan struct{}  // closed when it is in its cgroup
 	over     chan struct{}  // closed when it executes nothing any more
 	done     chan struct{}  // closed when the process has ended
 }
@@ -132,6 +139,10 @@ func Start(command Command, limits Limits) (*Child, error) {
 		}
 		theirs = append(theirs, ends[fd].theirs)
 	}
+	join := group.Join()
+	if command.JoinLater {
+		join = nil
+	}
 	process, err := spawn(launcher.Command{
 		Path:  command.Path,
 		Args:  command.Args,
@@ -139,7 +150,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 		Dir:   cmp.Or(command.WorkDir, command.Dir),
 		Files: theirs,
 		Policy: launcher.Policy{
-			Cgroup:    group.Join(),
+			Cgroup:    join,
 			Wall:      command.Wall,
 			Nice:      nice(command),
 			OpenFiles: 1024,
@@ -159,15 +170,29 @@ func Start(command Command, limits Limits) (*Child, error) {
 		out:     newStream(ends[1].ours, Stdout, limits.Output),
 		err:     newStream(ends[2].ours, Stderr, limits.Output),
 		frames:  &frames{File: ends[3].ours},
+		joined:  make(chan struct{}),
 		over:    make(chan struct{}),
 		done:    make(chan struct{}),
 		meter:   meter{baseline: command.Runtime},
 		looks:   time.NewTicker(idleInterval),
 	}
 	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
+	if command.JoinLater {
+		go c.join()
+	} else {
+		close(c.joined)
+	}
 	go c.reap()
 	go c.watch()
 	return c, nil
+}
+
+// join puts the child into its cgroup. One that can't be is not to run a guest.
+func (c *Child) join() {
+	defer close(c.joined)
+	if err := c.group.Add(c.pid()); err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
+		c.Kill(Crashed, err.Error())
+	}
 }
 
 // descriptor is one of a child's, with our side of it.
@@ -227,7 +252,10 @@ func (c *Child) pid() int { return c.process.Pid }
 
 // Stdin is our end of the child's fd 0, where Command.Stdin was nil. Writing to
 // a child that has ended fails with EPIPE.
-func (c *Child) Stdin() io.WriteCloser { return c.stdin }
+func (c *Child) Stdin() io.WriteCloser {
+	<-c.joined
+	return c.stdin
+}
 
 // Frames is the child's fd 3; it ends when no process of the child's has it
 // open any more. All of it must be read, or a child that writes there waits.
@@ -275,6 +303,7 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 // Limits.Memory, and from here on it gets one processor's worth of time. Call it
 // before ExpectEnd, from the same goroutine or before that one starts.
 func (c *Child) MarkBaseline() {
+	<-c.joined
 	c.meter.markBaseline(c.pid())
 	c.tellsEnd = tellsEnding(c.pid())
 	c.group.BoundProcessors(processors)
@@ -304,6 +333,7 @@ func (c *Child) reap() {
 	}
 	c.mu.Unlock()
 	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
+	<-c.joined // its number is its own until here
 	c.group.Kill()
 	state, _ := c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})

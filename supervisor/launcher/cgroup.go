@@ -90,6 +90,17 @@ func (c *Cgroup) Kill() {
 	}
 }
 
+// Add moves a process into the cgroup, with all its threads. The kernel may take
+// 30 ms for it, however little there is to move.
+func (c *Cgroup) Add(pid int) error {
+	for _, procs := range c.Join() {
+		if err := os.WriteFile(procs, strconv.AppendInt(nil, int64(pid), 10), 0); err != nil {
+			return fmt.Errorf("put process %d into its cgroup: %w", pid, err)
+		}
+	}
+	return nil
+}
+
 // Threads are those of all processes in the cgroup by their IDs, as text. One that
 // has ended, save for being waited for, is none of them.
 func (c *Cgroup) Threads() ([]string, error) {
