@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"rillbox/supervisor"
 )
@@ -83,8 +84,13 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
 	}
 	if err := s.begin(ctx); err != nil {
+		select {
+		case <-s.ended: // by itself, and says how
+			err = errors.New("its process has ended")
+		case <-time.After(100 * time.Millisecond):
+		}
 		s.Close()
-		return nil, fmt.Errorf("start a session: %w (%s%s)", err, s.exit.Reason, s.exit.Stderr)
+		return nil, fmt.Errorf("start a session: %w (%s) %s", err, s.exit.Reason, s.exit.Stderr)
 	}
 	s.child.Pause()
 	return s, nil

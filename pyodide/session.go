@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -102,9 +103,16 @@ func (s *session) awaitReady(ctx context.Context) error {
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("its process has ended")
+		select {
+		case <-s.ended: // by itself, and says how
+		case <-time.After(time.Second):
+		}
+	}
 	if err != nil {
 		s.Close()
-		return fmt.Errorf("start a Python session: %w (%s %s)", err, s.exit.Reason, s.exit.Stderr)
+		return fmt.Errorf("start a Python session: %w (%s) %s", err, s.exit.Reason, s.exit.Stderr)
 	}
 	s.worker.child.Pause()
 	return nil
