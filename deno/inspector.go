@@ -19,8 +19,9 @@ import (
 // inspector is our end of one child's inspector, which speaks the Chrome DevTools
 // Protocol over a WebSocket on loopback: calls with an ID, answers with the same
 // ID, notifications without one, each a JSON text. Nobody else knows the address,
-// of which 122 bits are random; the guest has no way to write to the connection,
-// and answers carry what it computed: claims, as frames are.
+// of which 122 bits are random. The guest can write to the process's own end of the
+// connection, since Deno asks no permission for a descriptor that is open: what
+// comes are claims, as frames are, and it can lie about nobody but itself.
 //
 // A call whose context ends is given up; its answer is dropped when it comes.
 type inspector struct {

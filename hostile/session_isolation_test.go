@@ -249,3 +249,43 @@ func TestAnothersCellIsNotCancelled(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyItsClientHearsOfAnExpiredSession: when a session ends for its idle time,
+// its client is told that the list of its files has changed, and nobody else.
+func TestOnlyItsClientHearsOfAnExpiredSession(t *testing.T) {
+	needWall(t)
+	t.Parallel()
+	h := openHouse(t, supervisor.DefaultLimits())
+	listen := func(name string) (*mcp.ClientSession, chan struct{}) {
+		told := make(chan struct{}, 100)
+		return h.connect(name, &mcp.ClientOptions{
+			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { told <- struct{}{} },
+		}), told
+	}
+	owner, told := listen("owner")
+	other, toldOther := listen("other")
+	own := createSession(t, other, "javascript", nil)
+	await := func(told chan struct{}, what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nothing was told of %s", what)
+		}
+	}
+	await(toldOther, "a session that was made")
+	session := createSession(t, owner, "javascript", map[string]any{"idle_timeout_seconds": 2})
+	await(told, "a session that was made")
+	await(told, "a session that expired")
+	if list := listSessions(t, owner); len(list) > 0 {
+		t.Errorf("the session %s is still there: %+v", session, list)
+	}
+	// What else there was to tell has come before this.
+	if _, refusal := use[fileAnswer](t, other, "write_file", map[string]any{"session_id": own, "path": "x", "text": "x"}); refusal != "" {
+		t.Fatal(refusal)
+	}
+	await(toldOther, "a file")
+	if len(toldOther) > 0 {
+		t.Error("another client was told, too")
+	}
+}

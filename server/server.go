@@ -104,6 +104,7 @@ func New(o Options) *Server {
 	if o.Workspaces != nil {
 		s.addFileTools()
 		s.addTemplate()
+		o.Supervisor.OnExpiry(s.filesChanged)
 	}
 	return s
 }

@@ -48,8 +48,10 @@ type sessions struct {
 	mu     sync.Mutex
 	open   map[string]*openSession
 	shared *Shared
-	closed bool
-	ending sync.WaitGroup // sessions that are being ended
+	// expired, if any, is told whose session has ended for its idle time.
+	expired func(client string)
+	closed  bool
+	ending  sync.WaitGroup // sessions that are being ended
 }
 
 // Shared is a directory of the operator's own that is the workspace of every
@@ -408,9 +410,24 @@ func (s *Supervisor) expire(o *openSession) {
 	o.mu.Lock()
 	unused := o.users == 0
 	o.mu.Unlock()
-	if unused {
-		s.endSession(o, errExpired)
+	if !unused {
+		return
 	}
+	s.endSession(o, errExpired)
+	s.sessions.mu.Lock()
+	expired := s.sessions.expired
+	s.sessions.mu.Unlock()
+	if expired != nil {
+		expired(o.request.Client)
+	}
+}
+
+// OnExpiry has told called with the client's name after a session has ended for
+// its idle time, which no call of the client's tells it.
+func (s *Supervisor) OnExpiry(told func(client string)) {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	s.sessions.expired = told
 }
 
 func (o *openSession) info() SessionInfo {

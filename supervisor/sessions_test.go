@@ -273,6 +273,8 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := withCells(t)
+				var expired []string
+				s.OnExpiry(func(client string) { expired = append(expired, client) })
 				id := create(t, s, "a")
 				waiting := make(chan Result, 1)
 				if name != "idle" {
@@ -289,6 +291,9 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 					}
 				}
 				<-c.opened[0].Ended()
+				if want := map[bool]string{true: "[a]", false: "[]"}[name == "idle"]; fmt.Sprint(expired) != want {
+					t.Errorf("that a session expired was told to %v, want %s", expired, want)
+				}
 				if dir := c.opened[0].options.Workspace; exists(dir) {
 					t.Errorf("the workspace %s is still there", dir)
 				}
