@@ -338,21 +338,18 @@ func (c *Child) reap() {
 	state, _ := c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
 	c.checkGroup()
-	c.finish(end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), c.meter.peak(state)})
-	c.leave()
-	close(c.done)
-	// A descendant that left the group may still have fd 3 open.
-	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
-}
-
-// finish says how the process ended, unless ExpectEnd has said it.
-func (c *Child) finish(e end) {
 	select {
-	case <-c.over: // by ExpectEnd, which has returned
+	case <-c.over: // by ExpectEnd, which knew it before
+		c.leave()
+		close(c.done)
 	default:
-		c.end = e
+		c.end = end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), c.meter.peak(state)}
+		c.leave()
+		close(c.done)
 		close(c.over)
 	}
+	// A descendant that left the group may still have fd 3 open.
+	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
 }
 
 // leaving counts the children whose directories and cgroups are being removed.
