@@ -176,6 +176,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 		meter:   meter{baseline: command.Runtime},
 		looks:   time.NewTicker(idleInterval),
 	}
+	leaving.Add(1)
 	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
 	if command.JoinLater {
 		go c.join()
@@ -352,13 +353,15 @@ func (c *Child) reap() {
 	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
 }
 
-// leaving counts the children whose directories and cgroups are being removed.
+// leaving counts the children that live, or whose directories and cgroups are
+// being removed.
 var leaving sync.WaitGroup
 
 // leave removes the directory and the cgroup of a child that has ended. Nobody
 // waits for that but RemoveServerDir.
 func (c *Child) leave() {
-	leaving.Go(func() {
+	go func() {
+		defer leaving.Done()
 		removeRunDir(c.command.Dir)
 		wait := time.Millisecond
 		for range 8 { // until the kernel has let the ended processes go
@@ -368,7 +371,7 @@ func (c *Child) leave() {
 			time.Sleep(wait)
 			wait *= 2
 		}
-	})
+	}()
 }
 
 // drainTime is how long a stream may stay open after the child has ended, when

@@ -42,10 +42,18 @@ func isRunDir(dir string) bool {
 	return err == nil && filepath.Dir(dir) == parent
 }
 
-// RemoveServerDir removes this process's directory at its end. Children's
-// directories that are still there go with it, and so do their cgroups.
+// RemoveServerDir removes this process's directory at its end, once all children
+// are gone, or after two seconds. Their directories that are still there go with it.
 func RemoveServerDir() error {
-	leaving.Wait()
+	gone := make(chan struct{})
+	go func() {
+		leaving.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(2 * time.Second):
+	}
 	dir, err := serverDir()
 	if err != nil {
 		return nil // there is none
