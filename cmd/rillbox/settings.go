@@ -92,7 +92,7 @@ func newConfig() *config {
 	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
-	add("warm", count(&c.Warm), "children that `serve` keeps started ahead of time at most, for Python and for JavaScript each")
+	add("warm", countTo(&c.Warm, 2), "children that `serve` keeps started ahead of time at most, for Python and for JavaScript each; 0 to 2")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -101,10 +102,19 @@ func boolean(p *bool) value {
 }
 
 func count(p *int) value {
+	return number(p, math.MaxInt, "want a whole number from 0")
+}
+
+// countTo is a count up to most.
+func countTo(p *int, most int) value {
+	return number(p, most, fmt.Sprintf("want a whole number from 0 to %d", most))
+}
+
+func number(p *int, most int, want string) value {
 	parse := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 {
-			return 0, errors.New("want a whole number from 0")
+		if err != nil || n < 0 || n > most {
+			return 0, errors.New(want)
 		}
 		return n, nil
 	}
