@@ -213,7 +213,7 @@ func (s *session) begin(ctx context.Context) error {
 
 var inspectorAddress = pattern(`Debugger listening on (ws://127\.0\.0\.1:\d+/[0-9a-f-]{36})\n`)
 
-// connect runs the entry module, which has not begun, and takes what it offers.
+// connect gives the entry module what it waits for, and takes what it offers.
 func (s *session) connect(ctx context.Context, address string) error {
 	limits := s.engine.options.Limits
 	ready := make(chan struct{})

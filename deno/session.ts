@@ -68,7 +68,13 @@ const SOURCE = {
 };
 const UNCAUGHT_LIMIT = 64 << 10;
 
-/** Sends a frame to the supervisor. */
+/**
+ * Sends a frame to the supervisor, which gives the function through the
+ * inspector. Deno waits for its connection, and not for what it asks for first.
+ */
+while (!Reflect.has(globalThis, "rillbox")) {
+  await new Promise((resolve) => setTimeout(resolve, 1));
+}
 const send = take("rillbox") as (frame: string) => void;
 
 function take(name: string): unknown {

@@ -32,7 +32,7 @@ func TestClientsRaceWithTheirSessions(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	limits := supervisor.DefaultLimits()
-	limits.Sessions, limits.AllSessions, limits.Waiting = 2, 6, 200
+	limits.Sessions, limits.AllSessions, limits.Waiting = 4, 14, 200 // two of each client's are its default ones
 	h := openHouse(t, limits)
 	var mu sync.Mutex
 	var handles []string // of all clients, ended ones included
