@@ -17,7 +17,7 @@ type stream struct {
 	kind EventKind
 
 	mu     sync.Mutex
-	buffer []byte
+	buffer *[streamBuffer]byte // one of buffers; nil while nothing is read
 	budget int64
 	kept   *capture
 	emit   func(Event)
@@ -26,6 +26,9 @@ type stream struct {
 // streamBuffer is how much is read at once, in bytes: as much as a pipe holds,
 // pipe(7).
 const streamBuffer = 64 << 10
+
+// buffers are those that no stream uses.
+var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 
 func newStream(file *os.File, kind EventKind, budget int64) *stream {
 	return &stream{file: file, kind: kind, budget: budget, kept: newCapture(budget), emit: func(Event) {}}
@@ -52,18 +55,21 @@ func (s *stream) read() {
 		_ = conn.Control(func(fd uintptr) { empty(fd) })
 	}
 	s.mu.Lock()
-	s.buffer = nil
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.buffer != nil {
+		buffers.Put(s.buffer)
+		s.buffer = nil
+	}
 }
 
 // take reads once, what is there now. It gives 0 and EAGAIN when there is
 // nothing, 0 without an error at the stream's end.
 func (s *stream) take(fd uintptr) (int, error) {
 	if s.buffer == nil {
-		s.buffer = make([]byte, streamBuffer)
+		s.buffer = buffers.Get().(*[streamBuffer]byte)
 	}
 	for {
-		n, err := syscall.Read(int(fd), s.buffer)
+		n, err := syscall.Read(int(fd), s.buffer[:])
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
