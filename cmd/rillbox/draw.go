@@ -46,11 +46,20 @@ func drawingOf(f *os.File, getenv func(string) string) drawing {
 	case program == "iTerm.app" || program == "WezTerm" || getenv("LC_TERMINAL") == "iTerm2":
 		return iterm
 	}
-	if inForeground(f) && sixel.IsSupported() {
-		return sixels
+	if !inForeground(f) {
+		return noDrawing
+	}
+	for range asks {
+		if sixel.IsSupported() {
+			return sixels
+		}
 	}
 	return noDrawing
 }
+
+// asks is how often a terminal is asked for sixels: the answer of one that is far
+// away, or busy, may come after the tenth of a second that each time waits.
+const asks = 3
 
 // inForeground says whether f is the terminal that we may ask: a process in the
 // background that changes a terminal's mode is stopped.
