@@ -95,7 +95,9 @@ func TestLiesInSessions(t *testing.T) {
 					liar.mend(t)
 					read := supervisor.Program{Language: table.language, Code: readKept[table.language]}
 					o = runProgram(t.Context(), liar, read, nil)
-					if o.Status == supervisor.Crashed { // of what the lie did to its process: the next is a new one
+					if o.Status != supervisor.Completed { // of what the lie did to its process: the next is a new one
+						t.Logf("the session's process is of no more use: %s", o.summary())
+						liar.reset(t)
 						o = runProgram(t.Context(), liar, read, nil)
 					}
 					if string(o.Value) != `"as it was"` {

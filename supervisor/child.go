@@ -337,7 +337,7 @@ func (c *Child) reap() {
 	<-c.joined // its number is its own until here
 	c.group.Kill()
 	state, _ := c.process.Wait() // nobody else waits for it, so it can
-	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
+	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true, Dir: c.command.Dir, Cgroup: c.group.Join()})
 	c.checkGroup()
 	select {
 	case <-c.over: // by ExpectEnd, which knew it before
@@ -366,11 +366,12 @@ func (c *Child) leave() {
 		wait := time.Millisecond
 		for range 8 { // until the kernel has let the ended processes go
 			if c.group.Remove() == nil {
-				return
+				break
 			}
 			time.Sleep(wait)
 			wait *= 2
 		}
+		tellKeeper(launcher.Kept{Group: c.pid(), Gone: true})
 	}()
 }
 

@@ -16,14 +16,16 @@ import (
 // the keeper's standard input ends, and it ends the children that are left and
 // removes their directories and cgroups.
 //
-// Its input is a JSON line for each child that starts (Kept) and the same line
-// with Gone set when it has ended.
+// Its input is a JSON line for each child that starts (Kept), the same line with
+// Gone set when it has ended, and one that names nothing else when all of it is
+// removed.
 
 // Kept is what a keeper knows of a child.
 type Kept struct {
 	// Group is the child's process group.
 	Group int `json:"group"`
-	// Gone says that the child has ended and the rest is ours no more.
+	// Gone says that the child has ended: its group's number may be another's. What
+	// else is named here is still to be removed.
 	Gone bool `json:"gone,omitempty"`
 	// Dir is the child's directory, empty when it has none.
 	Dir string `json:"dir,omitempty"`
@@ -33,8 +35,10 @@ type Kept struct {
 
 func keep(input io.Reader) {
 	children := readKept(input)
-	for group := range children {
-		_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: it ended by itself
+	for group, child := range children {
+		if !child.Gone {
+			_ = syscall.Kill(-group, syscall.SIGKILL) // ESRCH: it ended by itself
+		}
 	}
 	for _, child := range children {
 		for _, procs := range child.Cgroup {
@@ -61,7 +65,7 @@ func readKept(input io.Reader) map[int]Kept {
 		}
 		switch {
 		case k.Group <= 1: // kill(2) would take it for everything, or for ourselves
-		case k.Gone:
+		case k.Gone && k.Dir == "" && len(k.Cgroup) == 0:
 			delete(children, k.Group)
 		default:
 			children[k.Group] = k
