@@ -185,8 +185,17 @@ func fillDenoDir(denoDir, compiled string) error {
 			return err
 		}
 	}
+	return MakeDenoDir(denoDir)
+}
+
+// MakeDenoDir makes a directory for DENO_DIR in which Deno keeps in memory what
+// it finds out about modules, save where it has databases of that already.
+func MakeDenoDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	for _, name := range denoDatabases {
-		if err := os.Mkdir(filepath.Join(denoDir, name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

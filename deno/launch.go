@@ -134,12 +134,20 @@ func (e *Engine) linkModules(ctx context.Context, denoDir string, p plan) (modul
 			return "", err
 		}
 	}
-	for _, name := range []string{"npm", "remote"} {
-		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
-			return "", fmt.Errorf("make the run's directory: %w", err)
-		}
+	if err := link(denoDir, modules); err != nil {
+		return "", fmt.Errorf("make the run's directory: %w", err)
 	}
 	return modules, nil
+}
+
+// link lets a DENO_DIR have the modules of another directory.
+func link(denoDir, modules string) error {
+	for _, name := range []string{"npm", "remote"} {
+		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself

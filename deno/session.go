@@ -119,19 +119,15 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (supervisor.C
 	if err := CheckPaths(o.Workspace, own, e.options.Cache.Dir()); err != nil {
 		return supervisor.Command{}, err
 	}
-	for _, name := range denoDatabases {
-		if err := os.MkdirAll(filepath.Join(denoDir, name), 0o700); err != nil {
-			return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
-		}
+	if err := MakeDenoDir(denoDir); err != nil {
+		return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
 	}
 	var err error
 	if s.modules, err = newSessionModules(modules, e.options.Cache.DenoDir()); err != nil {
 		return supervisor.Command{}, err
 	}
-	for _, name := range []string{"npm", "remote"} {
-		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
-			return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
-		}
+	if err := link(denoDir, modules); err != nil {
+		return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
 	}
 	stdin, err := s.openStdin(own)
 	if err != nil {

@@ -235,7 +235,7 @@ func TestAFullDiskUnderSessions(t *testing.T) {
 		}
 	}
 	count()
-	if dirs, _ := filepath.Glob(filepath.Join(temp, "rillbox-*", "*", "*", ".*tmp*")); len(dirs) > 0 {
+	if dirs, _ := filepath.Glob(filepath.Join(temp, "rillbox-*", "*", "*", ".rillbox-*")); len(dirs) > 0 {
 		t.Errorf("left are %v", dirs)
 	}
 }

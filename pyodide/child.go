@@ -14,10 +14,6 @@ import (
 	"rillbox/supervisor"
 )
 
-// denoDatabases are where Deno keeps what it found out about modules. Where a
-// directory has such a name, it keeps that in memory (3 ms of CPU less).
-var denoDatabases = []string{"dep_analysis_cache_v2", "node_analysis_cache_v2"}
-
 // needs are what a child of ours needs itself, beside what a guest may do.
 type needs struct {
 	read    []string // files and directories
@@ -64,10 +60,8 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 		}
 	}
 	denoDir := filepath.Join(dir, "deno")
-	for _, name := range denoDatabases {
-		if err := os.MkdirAll(filepath.Join(denoDir, name), 0o700); err != nil {
-			return nil, fmt.Errorf("make a Python worker's directory: %w", err)
-		}
+	if err := deno.MakeDenoDir(denoDir); err != nil {
+		return nil, fmt.Errorf("make a Python worker's directory: %w", err)
 	}
 	limits := e.o.Limits
 	flags := []string{

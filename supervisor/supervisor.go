@@ -83,7 +83,8 @@ var ErrCancelled = errors.New("the execution was cancelled")
 // another's.
 func NewID() string { return strings.ToLower(rand.Text()) }
 
-// Run runs a program and returns when it and all its processes have ended.
+// Run runs a program and returns when neither it nor a process of its goes on; the
+// kernel may still free their memory.
 // An error means that the program could not be run: it is not well-formed
 // (ProgramError), there is no room (BusyError), or we failed.
 // emit is called from one goroutine at a time, and not after Run has returned.
