@@ -5,6 +5,7 @@ package hostile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -217,70 +218,75 @@ func TestRunsEndThoughTheirClientStopsReading(t *testing.T) {
 	})
 }
 
+// killSelf sends its own process a signal. The first is taken by a handler of the
+// runtime's, which looks for the fault.
+func killSelf(signal string) string {
+	return `for (let i = 0; i < 3; i++) Deno.kill(Deno.pid, "` + signal + `"); for (;;);`
+}
+
+// guestEnds are what guests do to their own process.
+var guestEnds = []struct {
+	name, language, code string
+	status               string
+	exit                 int
+	says                 string // in the error, or on a stream
+}{
+	{"Deno.exit", "javascript", `Deno.exit(3);`, "failed", 3, ""},
+	{"process.exit", "typescript", `import process from "node:process"; process.exit(4);`, "failed", 4, ""},
+	{"exit with success before its value", "javascript", `Deno.exit(0); export default 1;`, "completed", 0, ""},
+	{"exit in a callback", "javascript", `setTimeout(() => Deno.exit(5)); await new Promise(() => {});`, "failed", 5, ""},
+	{"exit in a worker", "javascript", `new Worker("data:text/javascript,Deno.exit(6)", { type: "module" }); await new Promise((r) => setTimeout(r, 1000)); export default 1;`, "completed", 0, ""},
+	{"an error", "typescript", `throw new RangeError("boom");`, "failed", 1, "boom"},
+	{"an error that is none", "javascript", `throw undefined;`, "failed", 1, "undefined"},
+	{"an error that can't be shown", "javascript", `throw { toString() { throw 1; }, get message() { throw 2; }, get stack() { throw 3; } };`, "failed", 1, ""},
+	{"an error in a callback", "javascript", `setTimeout(() => { throw new Error("boom"); });`, "failed", 1, "boom"},
+	{"an unhandled rejection", "javascript", `Promise.reject(new Error("boom")); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, "boom"},
+	{"an unhandled rejection of nothing", "typescript", `Promise.reject(); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, ""},
+	{"an unhandled error in a worker", "javascript", `new Worker("data:text/javascript,throw new Error('boom')", { type: "module" }); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, "boom"},
+	{"a promise that never settles", "javascript", `await new Promise(() => {});`, "failed", 1, ""},
+	{"a stack overflow", "javascript", `(function f() { f(); })();`, "failed", 1, "Maximum call stack"},
+	{"a stack overflow in the parser", "typescript", `new Function("[".repeat(1e6));`, "failed", 1, "Maximum call stack"},
+	{"a trap in WebAssembly", "javascript", `const m = new WebAssembly.Module(new Uint8Array([0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,8,1,0,10,5,1,3,0,0,11])); new WebAssembly.Instance(m);`, "failed", 1, "unreachable"},
+	{"process.abort", "javascript", `import process from "node:process"; process.abort();`, "crashed", 134, ""},
+	{"a full heap", "javascript", `const a = []; for (;;) a.push({ a: [a.length, {}] });`, "out_of_memory", 0, ""},
+	{"a segmentation fault", "javascript", killSelf("SIGSEGV"), "crashed", 139, ""},
+	{"a bus error", "javascript", killSelf("SIGBUS"), "crashed", 135, ""},
+	{"an illegal instruction", "typescript", killSelf("SIGILL"), "crashed", 132, ""},
+	{"SIGTERM to itself", "javascript", killSelf("SIGTERM"), "crashed", 143, ""},
+	{"SIGKILL to itself", "javascript", killSelf("SIGKILL"), "crashed", 137, ""},
+	{"SIGSTOP to itself", "javascript", killSelf("SIGSTOP"), "timed_out", 0, ""},
+	{"SIGKILL to its group", "javascript", `import process from "node:process"; process.kill(-process.pid, "SIGKILL"); for (;;);`, "crashed", 137, ""},
+	{"its streams closed", "javascript", `Deno.stdin.close(); Deno.stdout.close(); Deno.stderr.close(); export default 1;`, "completed", 0, ""},
+
+	{"sys.exit", "python", "import sys\nsys.exit(3)", "failed", 3, ""},
+	{"sys.exit with success", "python", "import sys\nsys.exit()", "completed", 0, ""},
+	{"sys.exit with a text", "python", "import sys\nsys.exit('a text')", "failed", 1, "a text"},
+	{"os._exit", "python", "import os\nos._exit(3)", "failed", 3, ""},
+	{"os.abort", "python", "import os\nos.abort()", "crashed", 0, ""},
+	{"SIGABRT to itself", "python", "import signal\nsignal.raise_signal(signal.SIGABRT)", "", 0, ""},
+	{"SIGSEGV to itself", "python", "import signal\nsignal.raise_signal(signal.SIGSEGV)", "", 0, ""},
+	{"faulthandler's fault", "python", "import faulthandler\nfaulthandler._sigsegv()", "", 0, ""},
+	{"a read outside of memory", "python", "import ctypes\nctypes.string_at(0xfffffff0, 64)", "", 0, ""},
+	{"a write over the interpreter", "python", "import ctypes\nctypes.memset(0, 255, 40_000_000)", "", 0, ""},
+	{"a recursion", "python", "def f(): f()\nf()", "failed", 1, "RecursionError"},
+	{"a recursion without a limit", "python", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "", 0, ""},
+	{"a recursion in C", "python", "a = []\nfor i in range(10**6): a = [a]\nrepr(a)", "", 0, ""},
+	{"a KeyboardInterrupt", "python", "raise KeyboardInterrupt", "failed", 0, "KeyboardInterrupt"},
+	{"an error that can't be shown", "python", "class E(Exception):\n  def __str__(self): raise self\nraise E", "failed", 1, ""},
+	{"an error of a task that nobody awaits", "python", "import asyncio\nasync def f(): raise ValueError('boom')\nt = asyncio.ensure_future(f())\nawait asyncio.sleep(0.1)", "", 0, ""},
+	{"a rejection in JavaScript", "python", "from pyodide.code import run_js\nimport asyncio\nrun_js('Promise.reject(new Error(\"boom\"))')\nawait asyncio.sleep(10)", "", 0, ""},
+	{"Deno.exit from Python", "python", "import js\njs.Deno.exit(3)", "failed", 3, ""},
+	{"a segmentation fault of its process", "python", "import js\nfor i in range(3): js.Deno.kill(js.Deno.pid, 'SIGSEGV')\nwhile True: pass", "crashed", 139, ""},
+	{"SIGSTOP to its process", "python", "import js\njs.Deno.kill(js.Deno.pid, 'SIGSTOP')\nwhile True: pass", "timed_out", 0, ""},
+	{"its process's own stack", "python", "from pyodide.code import run_js\nrun_js('(function f() { f(); })()')", "failed", 1, "Maximum call stack"},
+}
+
 // TestGuestsEndsAreResults: whatever a guest does to its own process is a
 // result, and the server goes on.
 func TestGuestsEndsAreResults(t *testing.T) {
 	needProc(t)
 	s := serve(t, t.TempDir(), "--warm=0", "--memory=128MiB")
-	// The first is taken by a handler of the runtime's, which looks for the fault.
-	self := func(signal string) string {
-		return `for (let i = 0; i < 3; i++) Deno.kill(Deno.pid, "` + signal + `"); for (;;);`
-	}
-	for _, row := range []struct {
-		name, language, code string
-		status               string
-		exit                 int
-		says                 string // in the error, or on a stream
-	}{
-		{"Deno.exit", "javascript", `Deno.exit(3);`, "failed", 3, ""},
-		{"process.exit", "typescript", `import process from "node:process"; process.exit(4);`, "failed", 4, ""},
-		{"exit with success before its value", "javascript", `Deno.exit(0); export default 1;`, "completed", 0, ""},
-		{"exit in a callback", "javascript", `setTimeout(() => Deno.exit(5)); await new Promise(() => {});`, "failed", 5, ""},
-		{"exit in a worker", "javascript", `new Worker("data:text/javascript,Deno.exit(6)", { type: "module" }); await new Promise((r) => setTimeout(r, 1000)); export default 1;`, "completed", 0, ""},
-		{"an error", "typescript", `throw new RangeError("boom");`, "failed", 1, "boom"},
-		{"an error that is none", "javascript", `throw undefined;`, "failed", 1, "undefined"},
-		{"an error that can't be shown", "javascript", `throw { toString() { throw 1; }, get message() { throw 2; }, get stack() { throw 3; } };`, "failed", 1, ""},
-		{"an error in a callback", "javascript", `setTimeout(() => { throw new Error("boom"); });`, "failed", 1, "boom"},
-		{"an unhandled rejection", "javascript", `Promise.reject(new Error("boom")); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, "boom"},
-		{"an unhandled rejection of nothing", "typescript", `Promise.reject(); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, ""},
-		{"an unhandled error in a worker", "javascript", `new Worker("data:text/javascript,throw new Error('boom')", { type: "module" }); await new Promise((r) => setTimeout(r, 1e6));`, "failed", 1, "boom"},
-		{"a promise that never settles", "javascript", `await new Promise(() => {});`, "failed", 1, ""},
-		{"a stack overflow", "javascript", `(function f() { f(); })();`, "failed", 1, "Maximum call stack"},
-		{"a stack overflow in the parser", "typescript", `new Function("[".repeat(1e6));`, "failed", 1, "Maximum call stack"},
-		{"a trap in WebAssembly", "javascript", `const m = new WebAssembly.Module(new Uint8Array([0,97,115,109,1,0,0,0,1,4,1,96,0,0,3,2,1,0,8,1,0,10,5,1,3,0,0,11])); new WebAssembly.Instance(m);`, "failed", 1, "unreachable"},
-		{"process.abort", "javascript", `import process from "node:process"; process.abort();`, "crashed", 134, ""},
-		{"a full heap", "javascript", `const a = []; for (;;) a.push({ a: [a.length, {}] });`, "out_of_memory", 0, ""},
-		{"a segmentation fault", "javascript", self("SIGSEGV"), "crashed", 139, ""},
-		{"a bus error", "javascript", self("SIGBUS"), "crashed", 135, ""},
-		{"an illegal instruction", "typescript", self("SIGILL"), "crashed", 132, ""},
-		{"SIGTERM to itself", "javascript", self("SIGTERM"), "crashed", 143, ""},
-		{"SIGKILL to itself", "javascript", self("SIGKILL"), "crashed", 137, ""},
-		{"SIGSTOP to itself", "javascript", self("SIGSTOP"), "timed_out", 0, ""},
-		{"SIGKILL to its group", "javascript", `import process from "node:process"; process.kill(-process.pid, "SIGKILL"); for (;;);`, "crashed", 137, ""},
-		{"its streams closed", "javascript", `Deno.stdin.close(); Deno.stdout.close(); Deno.stderr.close(); export default 1;`, "completed", 0, ""},
-
-		{"sys.exit", "python", "import sys\nsys.exit(3)", "failed", 3, ""},
-		{"sys.exit with success", "python", "import sys\nsys.exit()", "completed", 0, ""},
-		{"sys.exit with a text", "python", "import sys\nsys.exit('a text')", "failed", 1, "a text"},
-		{"os._exit", "python", "import os\nos._exit(3)", "failed", 3, ""},
-		{"os.abort", "python", "import os\nos.abort()", "crashed", 0, ""},
-		{"SIGABRT to itself", "python", "import signal\nsignal.raise_signal(signal.SIGABRT)", "", 0, ""},
-		{"SIGSEGV to itself", "python", "import signal\nsignal.raise_signal(signal.SIGSEGV)", "", 0, ""},
-		{"faulthandler's fault", "python", "import faulthandler\nfaulthandler._sigsegv()", "", 0, ""},
-		{"a read outside of memory", "python", "import ctypes\nctypes.string_at(0xfffffff0, 64)", "", 0, ""},
-		{"a write over the interpreter", "python", "import ctypes\nctypes.memset(0, 255, 40_000_000)", "", 0, ""},
-		{"a recursion", "python", "def f(): f()\nf()", "failed", 1, "RecursionError"},
-		{"a recursion without a limit", "python", "import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "", 0, ""},
-		{"a recursion in C", "python", "a = []\nfor i in range(10**6): a = [a]\nrepr(a)", "", 0, ""},
-		{"a KeyboardInterrupt", "python", "raise KeyboardInterrupt", "failed", 0, "KeyboardInterrupt"},
-		{"an error that can't be shown", "python", "class E(Exception):\n  def __str__(self): raise self\nraise E", "failed", 1, ""},
-		{"an error of a task that nobody awaits", "python", "import asyncio\nasync def f(): raise ValueError('boom')\nt = asyncio.ensure_future(f())\nawait asyncio.sleep(0.1)", "", 0, ""},
-		{"a rejection in JavaScript", "python", "from pyodide.code import run_js\nimport asyncio\nrun_js('Promise.reject(new Error(\"boom\"))')\nawait asyncio.sleep(10)", "", 0, ""},
-		{"Deno.exit from Python", "python", "import js\njs.Deno.exit(3)", "failed", 3, ""},
-		{"a segmentation fault of its process", "python", "import js\nfor i in range(3): js.Deno.kill(js.Deno.pid, 'SIGSEGV')\nwhile True: pass", "crashed", 139, ""},
-		{"SIGSTOP to its process", "python", "import js\njs.Deno.kill(js.Deno.pid, 'SIGSTOP')\nwhile True: pass", "timed_out", 0, ""},
-		{"its process's own stack", "python", "from pyodide.code import run_js\nrun_js('(function f() { f(); })()')", "failed", 1, "Maximum call stack"},
-	} {
+	for _, row := range guestEnds {
 		t.Run(row.language+", "+row.name, func(t *testing.T) {
 			a := s.run(t, map[string]any{"language": row.language, "code": row.code, "timeout_seconds": 5})
 			t.Logf("%s %d %s: %.200s", a.Status, a.ExitCode, a.Error.Name, a.Error.Message)
@@ -366,28 +372,35 @@ func TestNoClientsRunsDelayAnothers(t *testing.T) {
 		{"a flood, python", map[string]any{"language": "python", "code": `while True: print("x" * 1000)`}},
 		{"threads, javascript", map[string]any{"language": "javascript", "code": `for (let i = 0; i < 16; i++) new Worker("data:text/javascript,for(;;);", { type: "module" }); for (;;);`}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-			over := make(chan error, 1)
-			go func() {
-				row.arguments["timeout_seconds"] = 60
-				_, err := h.rude.CallTool(ctx, &mcp.CallToolParams{Name: "run_code", Arguments: row.arguments})
-				over <- err
-			}()
-			took := measure(t)
-			select {
-			case err := <-over:
-				t.Errorf("the rude client's run ended before the measurement did: %v", err)
-			default:
+		for kind, session := range map[string]string{"program": "", "cell": "default"} {
+			t.Run(row.name+", "+kind, func(t *testing.T) {
+				arguments := maps.Clone(row.arguments)
+				arguments["timeout_seconds"] = 60
+				if session != "" {
+					needWall(t)
+					arguments["session_id"] = session
+				}
+				ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+				over := make(chan error, 1)
+				go func() {
+					_, err := h.rude.CallTool(ctx, &mcp.CallToolParams{Name: "run_code", Arguments: arguments})
+					over <- err
+				}()
+				took := measure(t)
+				select {
+				case err := <-over:
+					t.Errorf("the rude client's run ended before the measurement did: %v", err)
+				default:
+					cancel()
+					<-over
+				}
 				cancel()
-				<-over
-			}
-			cancel()
-			t.Logf("meanwhile: %v at the median, %v at most", took[hellos/2], took[hellos-1])
-			if took[hellos/2] > 10*quiet[hellos/2]+time.Second {
-				t.Errorf("another client's run makes %v of %v", took[hellos/2], quiet[hellos/2])
-			}
-		})
+				t.Logf("meanwhile: %v at the median, %v at most", took[hellos/2], took[hellos-1])
+				if took[hellos/2] > 10*quiet[hellos/2]+time.Second {
+					t.Errorf("another client's run makes %v of %v", took[hellos/2], quiet[hellos/2])
+				}
+			})
+		}
 	}
 }
 

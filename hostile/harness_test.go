@@ -487,10 +487,9 @@ func newScene(t *testing.T, a attack) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	granted := filepath.Join(dir, "granted")
-	dir = filepath.Join(dir, "outside")
-	s.words = map[string]string{"%DIR%": dir, "%GRANTED%": granted, "%SERVER%": strconv.Itoa(os.Getpid()), "%CACHE%": openShared(t).Dir()}
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "names"), 0o755), os.Mkdir(granted, 0o755)); err != nil {
+	granted, outside := filepath.Join(dir, "granted"), filepath.Join(dir, "outside")
+	s.words = map[string]string{"%DIR%": outside, "%GRANTED%": granted, "%SERVER%": strconv.Itoa(os.Getpid()), "%CACHE%": openShared(t).Dir()}
+	if err := errors.Join(os.MkdirAll(filepath.Join(outside, "names"), 0o755), os.Mkdir(granted, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
@@ -501,11 +500,11 @@ func newScene(t *testing.T, a attack) *scene {
 		"secret.cjs":        `module.exports = "` + s.secret + `";`,
 		"secret.py":         `secret = "` + s.secret + `"`,
 		"names/" + s.secret: s.secret,
-		"run.sh":            "#!/bin/sh\n: >" + filepath.Join(dir, "ran") + "\necho " + s.secret + "\n",
+		"run.sh":            "#!/bin/sh\n: >" + filepath.Join(outside, "ran") + "\necho " + s.secret + "\n",
 	} {
-		write(t, filepath.Join(dir, name), text)
+		write(t, filepath.Join(outside, name), text)
 	}
-	if err := os.Chmod(filepath.Join(dir, "run.sh"), 0o755); err != nil {
+	if err := os.Chmod(filepath.Join(outside, "run.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if s.names("%RUNS%") {
@@ -518,7 +517,7 @@ func newScene(t *testing.T, a attack) *scene {
 		s.serveUDP(t)
 	}
 	if s.names("%UNIX%") {
-		s.words["%UNIX%"] = s.serveUnix(t, filepath.Join(dir, "socket"))
+		s.words["%UNIX%"] = s.serveUnix(t, filepath.Join(outside, "socket"))
 	}
 	if s.names("%ABSTRACT%") {
 		s.words["%ABSTRACT%"] = strings.TrimPrefix(s.serveUnix(t, "@"+newSecret()), "@")
@@ -529,7 +528,7 @@ func newScene(t *testing.T, a attack) *scene {
 	if a.prepare != nil {
 		a.prepare(t, s)
 	}
-	s.before = tree(dir)
+	s.before = tree(outside)
 	return s
 }
 

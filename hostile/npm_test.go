@@ -9,7 +9,6 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -169,7 +168,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 				a.code += `import evil from "npm:evil"; console.log(await evil);`
 			}
 			binary := denoBinary(t)
-			run := func(grants []string, withoutWall bool) (*scene, outcome) {
+			run := func(t *testing.T, inSession bool, grants []string, withoutWall bool) (*scene, outcome) {
 				s := newScene(t, a)
 				p := row.pkg(s)
 				p.name = "evil"
@@ -188,20 +187,27 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 					t.Fatal(err)
 				}
 				t.Cleanup(engine.Close)
-				return s, a.run(t, s, engine, engine)
-			}
-			if row.noControl == "" {
-				if s, o := run([]string{"--allow-all"}, true); len(s.evidenceOf(o)) == 0 {
-					t.Errorf("the attack is not shown to work without the boundary, so it shows nothing:\n%s\n%s", o.summary(), o.text())
+				if !inSession {
+					return s, a.run(t, s, engine, engine)
 				}
+				needWall(t)
+				var house rowHouse
+				t.Cleanup(house.end)
+				session := house.sessionOf(t, "one", a.language, engine)
+				return s, a.run(t, s, session, session)
 			}
-			s, o := run(nil, false)
-			t.Logf("bounded: %s packages=%s", o.summary(), fmt.Sprint(o.Packages))
-			if o.err != nil {
-				t.Errorf("the bounded run failed: %v", o.err)
-			}
-			if found := s.evidenceOf(o); len(found) > 0 {
-				t.Errorf("the attack got through: %s\n%s", strings.Join(found, "; "), o.text())
+			for name, inSession := range map[string]bool{"program": false, "cell": true} {
+				t.Run(name, func(t *testing.T) {
+					if row.noControl == "" {
+						s, o := run(t, inSession, []string{"--allow-all"}, true)
+						a.checkControl(t, s, o)
+					}
+					s, o := run(t, inSession, nil, false)
+					a.checkBounded(t, s, o)
+					if o.err != nil {
+						t.Errorf("the bounded run failed: %v", o.err)
+					}
+				})
 			}
 		})
 	}

@@ -113,22 +113,24 @@ print(run_js("(port) => String(Deno.listen({ hostname: '127.0.0.1', port }))")(i
 		attacks[i] = attack{name: row.name, code: row.code}
 		answers[row.name] = row.answer
 	}
-	runTogether(t, attacks, func(p supervisor.Program) outcome {
-		return runProgram(t.Context(), engine, p, nil)
-	}, func(a attack, s *scene, whole, own outcome) {
-		t.Run(a.name, func(t *testing.T) {
-			t.Logf("bounded: %s", own.summary())
-			if found := s.evidenceOf(whole); len(found) > 0 || strings.Contains(whole.text(), secret) || strings.Contains(whole.text(), "root:") {
-				t.Errorf("the attack got through: %q, %s", found, own.summary())
-			}
-			answer, ending, ranToItsEnd := strings.Cut(own.Stdout.String(), "\x1e")
-			if want := answers[a.name]; want == "" {
-				if answer != "" || ranToItsEnd && strings.HasSuffix(ending, "'no error'") {
-					t.Errorf("it was not refused: %s", own.summary())
+	bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+		runTogether(t, attacks, func(p supervisor.Program) outcome {
+			return runProgram(t.Context(), engine, p, nil)
+		}, func(a attack, s *scene, whole, own outcome) {
+			t.Run(a.name, func(t *testing.T) {
+				t.Logf("bounded: %s", own.summary())
+				if found := s.evidenceOf(whole); len(found) > 0 || strings.Contains(whole.text(), secret) || strings.Contains(whole.text(), "root:") {
+					t.Errorf("the attack got through: %q, %s", found, own.summary())
 				}
-			} else if !slices.ContainsFunc(strings.Split(want, "|"), func(start string) bool { return strings.HasPrefix(answer, start) }) {
-				t.Errorf("the answer does not start with %q: %s", want, own.summary())
-			}
+				answer, ending, ranToItsEnd := strings.Cut(own.Stdout.String(), "\x1e")
+				if want := answers[a.name]; want == "" {
+					if answer != "" || ranToItsEnd && strings.HasSuffix(ending, "'no error'") {
+						t.Errorf("it was not refused: %s", own.summary())
+					}
+				} else if !slices.ContainsFunc(strings.Split(want, "|"), func(start string) bool { return strings.HasPrefix(answer, start) }) {
+					t.Errorf("the answer does not start with %q: %s", want, own.summary())
+				}
+			})
 		})
 	})
 }

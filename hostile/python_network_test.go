@@ -148,20 +148,24 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
         print(get("http://%HTTP%/"))
     except Exception as error:
         print(type(error).__name__)`
-	s := newScene(t, attack{code: code})
-	p := supervisor.Program{Language: supervisor.Python, Packages: []string{"requests"}, Code: s.fillText(code)}
-	control := runProgram(t.Context(), newEngine(t, supervisor.Python, []string{"--allow-net"}, true), p, nil)
-	if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
-		cachetest.NeedNetwork(t, cache.ErrOffline)
+	run := func(t *testing.T, engine supervisor.Engine) (*scene, outcome) {
+		s := newScene(t, attack{code: code})
+		return s, runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{"requests"}, Code: s.fillText(code)}, nil)
 	}
-	if found := s.evidenceOf(control); len(found) == 0 {
-		t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())
-	}
-	s = newScene(t, attack{code: code})
-	p.Code = s.fillText(code)
-	o := runProgram(t.Context(), newEngine(t, supervisor.Python, nil, false), p, nil)
-	t.Logf("bounded: %s", o.summary())
-	if found := s.evidenceOf(o); len(found) > 0 || o.Status != supervisor.Completed {
-		t.Errorf("the attack got through: %q, %s", found, o.summary())
-	}
+	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, []string{"--allow-net"}, true), func(t *testing.T, engine supervisor.Engine) {
+		s, control := run(t, engine)
+		if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
+			cachetest.NeedNetwork(t, cache.ErrOffline)
+		}
+		if found := s.evidenceOf(control); len(found) == 0 {
+			t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())
+		}
+	})
+	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, nil, false), func(t *testing.T, engine supervisor.Engine) {
+		s, o := run(t, engine)
+		t.Logf("bounded: %s", o.summary())
+		if found := s.evidenceOf(o); len(found) > 0 || o.Status != supervisor.Completed {
+			t.Errorf("the attack got through: %q, %s", found, o.summary())
+		}
+	})
 }

@@ -85,23 +85,31 @@ if not os.path.exists("/tmp/early"): print("here")`},
 				content = []byte("this is no zip")
 			}
 			wheels.put(row.project, content)
-			p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
-			o := runProgram(t.Context(), engine, p, nil)
-			t.Logf("bounded: %s", o.summary())
-			if o.err != nil {
-				t.Fatal(o.err)
-			}
-			if strings.Contains(o.Stdout.String(), "here") {
-				t.Errorf("the attack got through: %s", o.summary())
-			}
-			if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
-				t.Errorf("the program did not run: %s", o.summary())
-			}
-			if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
-				t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
-			}
+			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+				p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
+				o := runProgram(t.Context(), engine, p, nil)
+				t.Logf("bounded: %s", o.summary())
+				if o.err != nil {
+					t.Fatal(o.err)
+				}
+				if strings.Contains(o.Stdout.String(), "here") {
+					t.Errorf("the attack got through: %s", o.summary())
+				}
+				if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
+					t.Errorf("the program did not run: %s", o.summary())
+				}
+				if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
+					t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
+				}
+				checkUsable(t, engine)
+			})
 		})
 	}
+}
+
+// checkUsable checks that another program runs as if nothing had been.
+func checkUsable(t *testing.T, engine supervisor.Engine) {
+	t.Helper()
 	o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: "1 + 1"}, nil)
 	if string(o.Value) != "2" {
 		t.Errorf("afterwards: %s", o.summary())
@@ -131,6 +139,12 @@ func TestPythonWheelBombs(t *testing.T) {
 	for _, part := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		many = append(many, zipFile{name: "manyparts/" + part, zeros: 64})
 	}
+	const readAll = `
+import os, site
+for directory, _, names in os.walk(site.getsitepackages()[0]):
+    for name in names:
+        open(os.path.join(directory, name), "rb").read()
+"read"`
 	large := replaced("largemeta", "METADATA", "Metadata-Version: 2.1\nName: largemeta\nVersion: 1.0\n\n")
 	large[1].zeros = 512
 	for _, row := range []struct {
@@ -143,27 +157,21 @@ func TestPythonWheelBombs(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			wheels.put(row.project, zipOf(t, row.files...))
-			o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: `
-import os, site
-for directory, _, names in os.walk(site.getsitepackages()[0]):
-    for name in names:
-        open(os.path.join(directory, name), "rb").read()
-"read"`}, nil)
-			t.Logf("bounded: %s, peak %d MiB", o.summary(), o.PeakMemory>>20)
-			if o.err != nil || o.Error == nil {
-				t.Fatalf("it did not end by a clear error: %s", o.summary())
-			}
-			if o.Status != supervisor.OutOfMemory && !strings.Contains(o.Error.Message, "allocate") && o.Error.Name != "MemoryError" {
-				t.Errorf("it did not end for want of memory: %s", o.summary())
-			}
-			if o.PeakMemory > 250<<20+2*limits.Memory {
-				t.Errorf("it had %d MiB", o.PeakMemory>>20)
-			}
+			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: readAll}, nil)
+				t.Logf("bounded: %s, peak %d MiB", o.summary(), o.PeakMemory>>20)
+				if o.err != nil || o.Error == nil {
+					t.Fatalf("it did not end by a clear error: %s", o.summary())
+				}
+				if o.Status != supervisor.OutOfMemory && !strings.Contains(o.Error.Message, "allocate") && o.Error.Name != "MemoryError" {
+					t.Errorf("it did not end for want of memory: %s", o.summary())
+				}
+				if o.PeakMemory > 250<<20+2*limits.Memory {
+					t.Errorf("it had %d MiB", o.PeakMemory>>20)
+				}
+				checkUsable(t, engine)
+			})
 		})
-	}
-	o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: "1 + 1"}, nil)
-	if string(o.Value) != "2" {
-		t.Errorf("afterwards: %s", o.summary())
 	}
 }
 
@@ -206,21 +214,25 @@ print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, n
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: row.code}
-			if o := runProgram(t.Context(), open, p, nil); !strings.Contains(o.text(), secret) {
-				t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
-			}
+			bothWays(t, supervisor.Python, open, func(t *testing.T, engine supervisor.Engine) {
+				if o := runProgram(t.Context(), engine, p, nil); !strings.Contains(o.text(), secret) {
+					t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
+				}
+			})
 			engines := map[string]*pyodide.Engine{"denied": bounded}
 			if row.packages != nil {
 				engines["not allowed"] = allowed
 			}
 			for name, engine := range engines {
-				o := runProgram(t.Context(), engine, p, nil)
-				if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
-					t.Errorf("%s: it got through: %s", name, o.summary())
-				}
-				if !strings.Contains(o.text(), "the operator denied package") {
-					t.Errorf("%s: the error does not say why: %s", name, o.summary())
-				}
+				bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+					o := runProgram(t.Context(), engine, p, nil)
+					if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
+						t.Errorf("%s: it got through: %s", name, o.summary())
+					}
+					if !strings.Contains(o.text(), "the operator denied package") {
+						t.Errorf("%s: the error does not say why: %s", name, o.summary())
+					}
+				})
 			}
 		})
 	}
@@ -253,11 +265,13 @@ await micropip.install("` + row.project + `", index_urls="` + wheels.url() + `")
 				t.Errorf("it is not had in a bare Pyodide either, so this shows nothing: %s", control.summary())
 			}
 			s = scene()
-			o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: code}, nil)
-			t.Logf("bounded: %s", o.summary())
-			if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == supervisor.Completed {
-				t.Errorf("the attack got through: %q, %s", found, o.summary())
-			}
+			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: code}, nil)
+				t.Logf("bounded: %s", o.summary())
+				if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == supervisor.Completed {
+					t.Errorf("the attack got through: %q, %s", found, o.summary())
+				}
+			})
 		})
 	}
 }
@@ -282,24 +296,38 @@ import micropip
 await micropip.install("tampering")`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			wheels := newIndex(t) // one whose packages have no plan yet
-			wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
-			wheels.put("tampering", zipOf(t, wheelFiles("tampering", climb+`send(type="installed", files=[], missing={})`)...))
-			engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-			packages := []string{"harmless"}
-			if strings.Contains(row.code, "import tampering") {
-				packages = append(packages, "tampering")
-			}
-			first := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: row.code}, nil)
-			t.Logf("hostile: %s", first.summary())
-			next := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: "import harmless; harmless.text"}, nil)
-			if string(next.Value) != `"harmless"` || len(next.Packages) != len(packages) {
-				t.Errorf("the next run: %s, packages %v", next.summary(), next.Packages)
-			}
-			fresh := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-			last := runProgram(t.Context(), fresh, supervisor.Program{Language: supervisor.Python, Packages: packages, Code: "import harmless; harmless.text"}, nil)
-			if string(last.Value) != `"harmless"` {
-				t.Errorf("another server's run: %s", last.summary())
+			for name, climbs := range map[string]string{"program": climb, "cell": climbInCell} {
+				t.Run(name, func(t *testing.T) {
+					wheels := newIndex(t) // one whose packages have no plan yet
+					wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
+					wheels.put("tampering", zipOf(t, wheelFiles("tampering", climbs+`send(type="installed", files=[], missing={})`)...))
+					engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+					packages := []string{"harmless"}
+					if strings.Contains(row.code, "import tampering") {
+						packages = append(packages, "tampering")
+					}
+					hostile := supervisor.Engine(engine)
+					if name == "cell" {
+						needWall(t)
+						var house rowHouse
+						t.Cleanup(house.end)
+						hostile = house.sessionOf(t, "one", supervisor.Python, engine)
+					}
+					p := supervisor.Program{Language: supervisor.Python, Packages: packages, Code: strings.Replace(row.code, climb, climbs, 1)}
+					first := runProgram(t.Context(), hostile, p, nil)
+					t.Logf("hostile: %s", first.summary())
+					p.Code = "import harmless; harmless.text"
+					next := runProgram(t.Context(), engine, p, nil)
+					if string(next.Value) != `"harmless"` || len(next.Packages) != len(packages) {
+						t.Errorf("the next run: %s, packages %v", next.summary(), next.Packages)
+					}
+					fresh := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+					bothWays(t, supervisor.Python, fresh, func(t *testing.T, engine supervisor.Engine) {
+						if last := runProgram(t.Context(), engine, p, nil); string(last.Value) != `"harmless"` {
+							t.Errorf("another server's run: %s", last.summary())
+						}
+					})
+				})
 			}
 		})
 	}

@@ -346,14 +346,16 @@ func TestPythonStandardInputIsNoAnswer(t *testing.T) {
 	answer := `{"plan":{"files":[],"missing":{}}}`
 	forged := fmt.Sprintf("%d\n%s", len(answer), answer)
 	stdin := strings.Repeat(forged, 3)
-	o := runProgram(t.Context(), engine, supervisor.Program{
-		Language: supervisor.Python, Packages: []string{"harmless"}, Stdin: strings.NewReader(stdin),
-		Code: "import harmless, sys\n[harmless.text, sys.stdin.read()]",
-	}, nil)
-	var got []string
-	if err := json.Unmarshal(o.Value, &got); err != nil || len(got) != 2 || got[0] != "harmless" || got[1] != stdin {
-		t.Errorf("the program read %s: %s", o.Value, o.summary())
-	}
+	bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
+		o := runProgram(t.Context(), engine, supervisor.Program{
+			Language: supervisor.Python, Packages: []string{"harmless"}, Stdin: strings.NewReader(stdin),
+			Code: "import harmless, sys\n[harmless.text, sys.stdin.read()]",
+		}, nil)
+		var got []string
+		if err := json.Unmarshal(o.Value, &got); err != nil || len(got) != 2 || got[0] != "harmless" || got[1] != stdin {
+			t.Errorf("the program read %s: %s", o.Value, o.summary())
+		}
+	})
 }
 
 // both is all that two checks find wrong.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestLimitsOfCellsEndInAResult runs the rows of TestLimitsEndInAResult in
@@ -27,12 +29,7 @@ func TestLimitsOfCellsEndInAResult(t *testing.T) {
 			}
 			session := sessions[language]
 			word := fmt.Sprint("word", i)
-			filled := strings.NewReplacer("%WORD%", word, "%FILE%", "kept.txt").Replace
-			for _, code := range []string{says.set, says.write} {
-				if a := cell(t, h.rude, session, language, filled(code)); a.Status != "completed" {
-					t.Fatalf("before: %+v", a)
-				}
-			}
+			leave(t, h.rude, session, says, word)
 			arguments := maps.Clone(row.arguments)
 			arguments["session_id"] = session
 			switch _, has := arguments["timeout_seconds"]; {
@@ -54,23 +51,68 @@ func TestLimitsOfCellsEndInAResult(t *testing.T) {
 			}
 			row.check(t, a)
 			t.Logf("%s, state %q: %d ms, peak %d MiB; the other client waited %v at most", a.Status, a.State, a.DurationMS, a.PeakMemory>>20, waits[len(waits)-1])
-
-			want := fmt.Sprintf("%q", word)
-			if a.State == "lost" {
-				want = ""
-				if !strings.Contains(fmt.Sprint(a.Notes), "state is lost") {
-					t.Errorf("the loss is not told: %q", a.Notes)
-				}
-			}
-			next := cell(t, h.rude, session, language, says.get)
-			if next.Status != "completed" || strings.TrimPrefix(string(next.Result), "null") != want {
-				t.Errorf("state %q, and then the word is %s, want %s: %+v", a.State, next.Result, want, next)
-			}
-			if read := cell(t, h.rude, session, language, filled(says.read)); string(read.Result) != fmt.Sprintf("%q", word) {
-				t.Errorf("then the file is %s: %+v", read.Result, read)
-			}
+			checkState(t, h.rude, session, says, a, word)
 		})
 	}
+}
+
+// leave leaves a word in a session's state and in a file of its workspace.
+func leave(t *testing.T, client *mcp.ClientSession, session string, says speech, word string) {
+	t.Helper()
+	for _, code := range []string{says.set, says.write} {
+		if a := cell(t, client, session, says.language, strings.NewReplacer("%WORD%", word, "%FILE%", "kept.txt").Replace(code)); a.Status != "completed" {
+			t.Fatalf("before: %+v", a)
+		}
+	}
+}
+
+// checkState checks what a cell's answer says of the state, which leave left.
+func checkState(t *testing.T, client *mcp.ClientSession, session string, says speech, a answer, word string) {
+	t.Helper()
+	want := fmt.Sprintf("%q", word)
+	if a.State == "lost" {
+		want = ""
+		if !strings.Contains(fmt.Sprint(a.Notes), "state is lost") {
+			t.Errorf("the loss is not told: %q", a.Notes)
+		}
+	}
+	next := cell(t, client, session, says.language, says.get)
+	if next.Status != "completed" || strings.TrimPrefix(string(next.Result), "null") != want {
+		t.Errorf("state %q, and then the word is %s, want %s: %+v", a.State, next.Result, want, next)
+	}
+	if read := cell(t, client, session, says.language, strings.ReplaceAll(says.read, "%FILE%", "kept.txt")); string(read.Result) != fmt.Sprintf("%q", word) {
+		t.Errorf("then the file is %s: %+v", read.Result, read)
+	}
+}
+
+// TestCellsEndsAreResults runs the rows of TestGuestsEndsAreResults in sessions.
+func TestCellsEndsAreResults(t *testing.T) {
+	needWall(t)
+	needProc(t)
+	s := serve(t, t.TempDir(), "--warm=0", "--memory=128MiB")
+	sessions := map[string]string{}
+	for i, row := range guestEnds {
+		t.Run(row.language+", "+row.name, func(t *testing.T) {
+			says := speechOf(t, row.language)
+			if sessions[row.language] == "" {
+				sessions[row.language] = createSession(t, s.session, row.language, nil)
+			}
+			session, word := sessions[row.language], fmt.Sprint("word", i)
+			leave(t, s.session, session, says, word)
+			a := s.run(t, map[string]any{"session_id": session, "language": row.language, "code": row.code, "timeout_seconds": 2})
+			t.Logf("%s %d, state %q, %s: %.200s", a.Status, a.ExitCode, a.State, a.Error.Name, a.Error.Message)
+			if a.refusal != "" || a.Status == "" {
+				t.Errorf("it was refused: %s", a.refusal)
+			}
+			checkState(t, s.session, session, says, a, word)
+		})
+	}
+	for _, session := range sessions {
+		if _, refusal := use[sessionAnswer](t, s.session, "destroy_session", map[string]any{"session_id": session}); refusal != "" {
+			t.Error(refusal)
+		}
+	}
+	s.checkWell(t)
 }
 
 // These limits refuse a cell before it starts, and cost the session nothing.

@@ -71,6 +71,19 @@ func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string
 	return o
 }
 
+// bothWays tests an engine, and a session of the engine's: what holds a program
+// must hold a cell.
+func bothWays(t *testing.T, language supervisor.Language, engine supervisor.Toolchain, test func(t *testing.T, engine supervisor.Engine)) {
+	t.Helper()
+	t.Run("program", func(t *testing.T) { test(t, engine) })
+	t.Run("cell", func(t *testing.T) {
+		needWall(t)
+		var house rowHouse
+		t.Cleanup(house.end)
+		test(t, house.sessionOf(t, "one", language, engine))
+	})
+}
+
 // rowHouse holds the sessions that a table's rows share, by client, language and grants.
 type rowHouse struct {
 	sessions map[string]*rowSession

@@ -204,44 +204,60 @@ func failed(o outcome) string {
 // Frames that a guest sends without end cost us next to nothing.
 func TestFloodOfFramesCostsNothing(t *testing.T) {
 	engine := newEngine(t, supervisor.JavaScript, nil, false)
-	run := func(code string) outcome {
-		var o outcome
-		p := supervisor.Program{Language: supervisor.JavaScript, Code: code, Timeout: 3 * time.Second}
-		o.Result, o.err = engine.Run(t.Context(), p, func(supervisor.Event) {})
-		return o
-	}
-	run(`0`) // what is made once is there
+	runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.JavaScript, Code: `0`}, nil) // what is made once is there
 	for name, code := range map[string]string{
 		"many frames": wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
 		"one frame":   wire + `const chunk = "x".repeat(1 << 20); await raw('{"type":"result","value":"'); for (;;) await raw(chunk);`,
 	} {
-		runtime.GC()
-		var before, now runtime.MemStats
-		runtime.ReadMemStats(&before)
-		ctx, stop := context.WithCancel(t.Context())
-		most := make(chan uint64)
-		go func() {
-			var largest uint64
-			for tick := time.NewTicker(10 * time.Millisecond); ; {
-				select {
-				case <-ctx.Done():
-					most <- largest
-					return
-				case <-tick.C:
-					runtime.ReadMemStats(&now)
-					largest = max(largest, now.HeapAlloc)
-				}
+		t.Run(name, func(t *testing.T) { checkFlood(t, engine, code) })
+	}
+	needWall(t)
+	var house rowHouse
+	t.Cleanup(house.end)
+	session := house.sessionOf(t, "one", supervisor.JavaScript, engine)
+	for name, code := range map[string]string{
+		"many messages": takeAll + `const display = JSON.stringify({ method: "Runtime.bindingCalled", params: { name: "rillbox", payload: JSON.stringify({ type: "display", data: { "text/plain": "x".repeat(10000) } }) } });
+for (;;) { say(display); await new Promise((r) => setTimeout(r)); }`,
+		"one message": takeAll + `raw([0x01, 5, 123, 34, 105, 100, 34]); for (;;) { raw([0x00, 126, 255, 255]); raw(new Uint8Array(65535).fill(120)); await new Promise((r) => setTimeout(r)); }`,
+	} {
+		t.Run(name+" of a cell's", func(t *testing.T) {
+			checkFlood(t, session, code)
+			session.reset(t)
+		})
+	}
+}
+
+// checkFlood checks our heap while a program floods us until its time is up.
+func checkFlood(t *testing.T, engine supervisor.Engine, code string) {
+	t.Helper()
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ctx, stop := context.WithCancel(t.Context())
+	most := make(chan uint64)
+	go func() {
+		var largest uint64
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			select {
+			case <-ctx.Done():
+				most <- largest
+				return
+			case <-tick.C:
+				runtime.ReadMemStats(&now)
+				largest = max(largest, now.HeapAlloc)
 			}
-		}()
-		o := run(code)
-		stop()
-		largest := <-most
-		if o.Status != supervisor.TimedOut {
-			t.Errorf("%s: the run ended as %s", name, o.summary())
 		}
-		if grown := int64(largest) - int64(before.HeapAlloc); grown > 32<<20 {
-			t.Errorf("%s: our heap grew by %d MiB", name, grown>>20)
-		}
+	}()
+	var o outcome
+	o.Result, o.err = engine.Run(t.Context(), supervisor.Program{ID: supervisor.NewID(), Language: supervisor.JavaScript, Code: code, Timeout: 3 * time.Second}, func(supervisor.Event) {})
+	stop()
+	largest := <-most
+	t.Logf("bounded: %s, state %s", o.summary(), o.State)
+	if o.Status != supervisor.TimedOut && o.State == "" || o.err != nil {
+		t.Errorf("the run ended as %s", o.summary())
+	}
+	if grown := int64(largest) - int64(before.HeapAlloc); grown > 32<<20 {
+		t.Errorf("our heap grew by %d MiB", grown>>20)
 	}
 }
 
@@ -297,18 +313,19 @@ func TestDescriptorsAreTheChildsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	var o outcome
-	o.Result, o.err = newEngine(t, supervisor.JavaScript, nil, false).Run(t.Context(), supervisor.Program{
-		Language: supervisor.JavaScript,
-		Code: `import net from "node:net"; let opened = 0;
+	bothWays(t, supervisor.JavaScript, newEngine(t, supervisor.JavaScript, nil, false), func(t *testing.T, engine supervisor.Engine) {
+		o := runProgram(t.Context(), engine, supervisor.Program{
+			Language: supervisor.JavaScript,
+			Code: `import net from "node:net"; let opened = 0;
 for (let fd = 4; fd < 64; fd++) try { const s = new net.Socket({ fd }); s.on("error", () => {}); s.write("leaked"); opened++; } catch {}
-console.log("opened", opened); setTimeout(() => Deno.exit(0), 200);`,
-		Timeout: 10 * time.Second,
-	}, func(supervisor.Event) {})
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	t.Logf("bounded: %s", o.summary())
+console.log("opened", opened); await new Promise((r) => setTimeout(r, 200)); Deno.exit(0);`,
+			Timeout: 10 * time.Second,
+		}, nil)
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		t.Logf("bounded: %s", o.summary())
+	})
 	if err := client.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
