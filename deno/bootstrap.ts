@@ -11,7 +11,7 @@ import { FrameWriter, PROTOCOL, readRequest } from "./wire.ts";
 import { describeError, type Source } from "./traceback.ts";
 import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
-import { onUncaught, prepareProcess } from "./process.ts";
+import { isProcessMade, onUncaught, prepareProcess } from "./process.ts";
 import { explainRequire } from "./require.ts";
 
 interface Request {
@@ -32,6 +32,8 @@ const screen = new Screen((frame) => frames.sendJSON(frame), displays);
 
 // Taken before the guest's code runs, which may replace it.
 const exit = Deno.exit;
+const queue = queueMicrotask;
+const preventDefault = Event.prototype.preventDefault;
 
 let reported = false;
 function report(frame: string): void {
@@ -70,17 +72,30 @@ onUncaught((thrown) => {
     exit(1);
   }
 });
-addEventListener("beforeunload", () => {
-  if (reported) return; // nothing is left to do, so nothing will settle the value
-  reportError(
-    new Error("The promise that the program exports by default never settled"),
-  );
-  exit(1);
-});
-addEventListener("unload", () => { // Deno.exit, too
+addEventListener("beforeunload", (event) => { // nothing is left to do
+  if (!reported) { // so nothing will settle the value
+    reportError(
+      new Error(
+        "The promise that the program exports by default never settled",
+      ),
+    );
+    exit(1);
+  }
   screen.end();
-  report(`{"type":"result"}`);
+  if (!isProcessMade()) endSoon(event); // it has events of its own at the end
 });
+
+/**
+ * Ends the process unless a listener of the guest's keeps it alive. Deno comes
+ * to the same end, and takes a millisecond longer.
+ */
+function endSoon(event: Event): void {
+  let kept = false;
+  Object.defineProperty(event, "preventDefault", { value: () => kept = true });
+  preventDefault.call(event); // Deno goes on, and comes to what is queued here
+  // The guest's listeners come first, then the report of what they throw.
+  queue(() => queue(() => kept || exit()));
+}
 
 Object.defineProperty(globalThis, "display", {
   configurable: true,

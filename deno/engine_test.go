@@ -260,6 +260,47 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestEndsAsDenoDoes: what programs do at their end comes to what it does where
+// Deno runs them as they are.
+func TestEndsAsDenoDoes(t *testing.T) {
+	e := newEngine(t, "")
+	binary, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: cachetest.Open(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = `for (const type of ["beforeunload", "unload"]) addEventListener(type, () => console.log(type));`
+	for _, code := range []string{
+		`console.log("main")`,
+		says,
+		says + `setTimeout(() => console.log("later"), 5)`,
+		says + `Deno.exit(2)`,
+		says + `Deno.exitCode = 3`,
+		says + `addEventListener("unload", () => { Deno.exitCode = 4; })`,
+		says + `addEventListener("beforeunload", () => setTimeout(() => console.log("never"), 1))`,
+		says + `let n = 0; addEventListener("beforeunload", (e) => { if (n++ < 2) { e.preventDefault(); setTimeout(() => console.log("once more"), 1); } })`,
+		says + `let n = 0; onbeforeunload = (e) => { if (n++ < 2) { e.preventDefault(); setTimeout(() => console.log("once more"), 1); } }`,
+		says + `addEventListener("beforeunload", (e) => e.stopImmediatePropagation())`,
+		`addEventListener("beforeunload", () => { throw 1; })`,
+		says + `addEventListener("beforeunload", () => { Promise.reject(1); })`,
+		says + `addEventListener("beforeunload", () => { Deno.exit(5); })`,
+		says + `process.on("beforeExit", () => console.log("beforeExit")); process.on("exit", (code) => console.log("exit", code))`,
+		says + `import process from "node:process"; let n = 0; process.on("beforeExit", () => { if (n++ < 2) setTimeout(() => console.log("once more"), 1); }); process.on("exit", (code) => console.log("exit", code))`,
+		says + `process.exitCode = 6; process.on("exit", () => { process.exitCode = 7; })`,
+	} {
+		file := filepath.Join(t.TempDir(), "main.js")
+		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bare := exec.Command(binary.Path, "run", "--quiet", "--no-config", file)
+		bare.Env = append(os.Environ(), "DENO_DIR="+t.TempDir())
+		want, _ := bare.Output()
+		r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code})
+		if r.Stdout.String() != string(want) || r.ExitCode != bare.ProcessState.ExitCode() {
+			t.Errorf("%s: have %q, exit code %d; Deno has %q, %d", code, r.Stdout, r.ExitCode, want, bare.ProcessState.ExitCode())
+		}
+	}
+}
+
 func TestEnds(t *testing.T) {
 	e := newEngine(t, "")
 	if r := run(t, e, supervisor.Program{Code: "console.log(1); for (;;);", Timeout: 300 * time.Millisecond}); r.Status != supervisor.TimedOut || r.Stdout.String() != "1\n" {

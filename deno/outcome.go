@@ -15,7 +15,10 @@ type Outcome struct {
 	// there was none.
 	Result   *Frame
 	Uncaught *supervisor.GuestError
-	shown    displays
+	// Quiet says that a child that ends without a result has said all by its exit
+	// status.
+	Quiet bool
+	shown displays
 	// Err is why the frames could not be read to their end.
 	Err error
 }
@@ -100,8 +103,9 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 	switch r.Status {
 	case supervisor.Completed:
 		switch {
-		case o.Err != nil || o.Result == nil:
+		case o.isUnusable():
 			r.Status, r.Error = supervisor.Failed, o.protocolError(exit)
+		case o.Result == nil:
 		case o.Result.Error != nil:
 			r.Status, r.Error = supervisor.Failed, o.Result.Error
 		default:
@@ -115,7 +119,7 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 			r.Error = o.Result.Error
 		case o.Uncaught != nil:
 			r.Error = o.Uncaught
-		case o.Err != nil || o.Result == nil:
+		case o.isUnusable():
 			r.Error = o.protocolError(exit)
 		}
 	default:
@@ -130,6 +134,8 @@ var errorNames = map[supervisor.Status]string{
 	supervisor.Cancelled:   "Cancelled",
 	supervisor.Crashed:     "Crashed",
 }
+
+func (o Outcome) isUnusable() bool { return o.Err != nil || o.Result == nil && !o.Quiet }
 
 func (o Outcome) protocolError(exit supervisor.Exit) *supervisor.GuestError {
 	why := "it ended without saying how the program went"

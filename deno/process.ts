@@ -29,6 +29,11 @@ export function adjustProcess(change: (process: NodeProcess) => void): void {
   adjust = change;
 }
 
+/** Says that the guest may have listeners to the process's events. */
+export function isProcessMade(): boolean {
+  return prepared !== undefined;
+}
+
 /** Gives the process, with an environment that may be looked at. */
 export function prepareProcess(): NodeProcess {
   if (prepared === undefined) {

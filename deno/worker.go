@@ -131,6 +131,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 		begin()
 		return nil
 	})
+	outcome.Quiet = !started.IsZero() // Deno.exit is the program's
 	result := outcome.Into(w.child.Wait())
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
