@@ -42,8 +42,10 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 			names = append(names, more...)
 		}
 	}
-	if ctx.Err() != nil && !s.interrupt() {
-		s.child.Kill(supervisor.TimedOut, "naming the names could not be interrupted")
+	if ctx.Err() != nil {
+		if stopped, _ := s.interrupt(); !stopped {
+			s.child.Kill(supervisor.TimedOut, "naming the names could not be interrupted")
+		}
 	}
 	s.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
 	return withPrefix(names, prefix), err

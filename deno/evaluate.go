@@ -109,7 +109,7 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 	}, &e)
 	defer func() { // V8 would keep it all
 		c.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
-		c.inspector.settle("Runtime.discardConsoleEntries", nil) // the answer to both, which come in turn
+		c.inspector.settle(ctx, "Runtime.discardConsoleEntries", nil) // the answer to both, which come in turn
 	}()
 	large := (*largeError)(nil)
 	switch {
@@ -257,7 +257,7 @@ func (c *sessionCell) withoutModuleSyntax(ctx context.Context, code string) (scr
 	if err := c.inspector.call(ctx, "Runtime.enable", nil, nil); err != nil {
 		return "", false, err
 	}
-	defer c.inspector.settle("Runtime.disable", nil)
+	defer c.inspector.settle(ctx, "Runtime.disable", nil)
 	for range maxRewrites {
 		var e evaluated
 		err := c.inspector.call(ctx, "Runtime.compileScript", map[string]any{

@@ -141,10 +141,15 @@ func (i *inspector) tell(method string, params any) {
 	_ = i.send(id, method, params) // the next call says what is wrong
 }
 
-// settle makes a call whose answer does not matter, and waits for it a moment:
-// Deno loses a large message that it is reading while it has one to send.
-func (i *inspector) settle(method string, params any) {
-	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+// settle makes a call whose answer does not matter, and waits for it a moment
+// unless ctx has ended: Deno loses a large message that it is reading while it has
+// one to send.
+func (i *inspector) settle(ctx context.Context, method string, params any) {
+	if ctx.Err() != nil {
+		i.tell(method, params)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	_ = i.call(ctx, method, params, nil) // the next call says what is wrong
 }

@@ -42,6 +42,7 @@ type session struct {
 	object      string // names session.ts's Session
 	modules     *sessionModules
 	stdin       *cellInput
+	pauses      pauses
 	ended       chan struct{}
 	exit        supervisor.Exit // set when ended is closed
 
@@ -73,6 +74,7 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 	s := &session{
 		engine: e, language: o.Language, permissions: granted,
 		ended: make(chan struct{}), turn: make(chan struct{}, 1),
+		pauses:   pauses{at: make(chan bool, 1), resumed: make(chan struct{}, 1), internal: map[string]bool{}, guest: fileURL(e.guest)},
 		packages: packages{exact: map[string]string{}},
 	}
 	s.turn <- struct{}{}
@@ -226,6 +228,8 @@ func (s *session) connect(ctx context.Context, address string) error {
 			close(ready)
 		case "Runtime.executionContextDestroyed":
 			go s.disconnect() // else Deno waits for it before it exits
+		default:
+			s.pauses.take(n)
 		}
 	})
 	if err != nil {

@@ -245,6 +245,39 @@ func TestCellsCanBeInterrupted(t *testing.T) {
 		if after := s.cell("typeof n + (await 1)"); string(after.Value) != `"number1"` || after.Stdout.String() != "" {
 			t.Fatalf("%s: after it: %s %q %+v", loop, after.Value, after.Stdout, after.Error)
 		}
+		if after := s.cell("{ const then = n; await new Promise((r) => setTimeout(r, 20)); n - then }"); string(after.Value) != "0" {
+			t.Errorf("%s: it goes on: %s", loop, after.Value)
+		}
+	}
+}
+
+// TestInterruptedCellsDoNotGoOn: what goes on in turns of the event loop can't
+// always be interrupted with the state kept; it is stopped all the same.
+func TestInterruptedCellsDoNotGoOn(t *testing.T) {
+	e := newEngine(t, "")
+	for _, loop := range []string{
+		"for (;;) { n++; await Deno.stat('.') }",
+		"const same = async () => { for (;;) { n++; await Deno.readTextFile('none').catch(() => {}) } }; await Promise.all([same(), same(), same()])",
+		"for (;;) { n++; await Deno.stdout.write(new Uint8Array(9)) }",
+		"import('node:fs/promises').then(async (fs) => { for (;;) { n++; await fs.stat('.') } }); await new Promise((r) => globalThis.held = r)",
+		"import { setImmediate } from 'node:timers'; (function again() { n++; setImmediate(again); })(); await new Promise((r) => globalThis.held = r)",
+		"const c = new MessageChannel(); c.port1.onmessage = () => { n++; c.port2.postMessage(0); }; c.port2.postMessage(0); await new Promise((r) => globalThis.held = r)",
+		"const again = () => { n++; queueMicrotask(() => Deno.stat('.').then(again)); }; again(); await new Promise((r) => globalThis.held = r)",
+		"const again = () => { n++; setTimeout(again); }; Promise.resolve().then(async () => { for (;;) { setTimeout(again); await Deno.stat('.'); } }); await new Promise((r) => globalThis.held = r)",
+	} {
+		s := openSession(t, e, supervisor.JavaScript)
+		s.cell("let n = 0")
+		r, err := s.Run(t.Context(), supervisor.Program{Language: supervisor.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, ignore)
+		if err != nil || r.Status != supervisor.TimedOut || r.Duration > 300*time.Millisecond+supervisor.InterruptGrace+time.Second {
+			t.Errorf("%s: %s after %v, %+v %v", loop, r.Status, r.Duration, r.Error, err)
+		}
+		t.Logf("%s: %s after %v", loop, r.State, r.Duration)
+		if r.State == supervisor.StateLost {
+			continue
+		}
+		if after := s.cell("{ const then = n; await new Promise((r) => setTimeout(r, 20)); n - then }"); string(after.Value) != "0" {
+			t.Errorf("%s: it goes on: %s %+v", loop, after.Value, after.Error)
+		}
 	}
 }
 

@@ -163,6 +163,9 @@ func tellsOfModules(code, extension string) bool {
 // SIGINT's number.
 const interruptedCode = 130
 
+// killedCode is that of one that had to be killed: 128 and SIGKILL's.
+const killedCode = 137
+
 // run evaluates the cell, and interrupts it when its time is up or ctx ends.
 func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	before, _ := c.child.Usage()
@@ -177,7 +180,7 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	limited, cancel := context.WithTimeoutCause(ctx, c.program.Timeout, timeUp)
 	defer cancel()
 	outcome, err := c.evaluate(limited)
-	status, reason, kept := supervisor.Completed, "", true
+	status, reason, kept, waits := supervisor.Completed, "", true, false
 	switch {
 	case ctx.Err() != nil:
 		status, reason = supervisor.Cancelled, "the cell was cancelled"
@@ -189,9 +192,13 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	}
 	if status != supervisor.Completed {
 		outcome = Outcome{Result: &Frame{}}
-		if kept = c.interrupt(); !kept {
-			c.child.Kill(status, reason+", and could not be interrupted")
+		if kept, waits = c.interrupt(); !kept {
+			reason += ", and could not be interrupted"
+			c.child.Kill(status, reason)
 			<-c.ended
+			if c.exit.Reason == "" { // what was to interrupt it ended the process
+				c.exit.Status, c.exit.Code, c.exit.Reason = status, killedCode, reason
+			}
 		}
 	}
 	duration := time.Since(started)
@@ -223,6 +230,9 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	result.Duration = duration
 	result.Packages = c.packages.planned
 	result.Notes = append(result.Notes, c.packages.notes...)
+	if kept && waits {
+		result.Notes = append(result.Notes, "what the interrupted cell waited for may still come; it then goes on beside later cells")
+	}
 	if c.tooHard {
 		result.Notes = append(result.Notes, "the cell is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}
@@ -230,23 +240,23 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 }
 
 // interrupt stops what the guest computes, gives up what it waits for, and stops
-// its timers, so that the session can go on; false when it can't within
-// InterruptGrace.
+// its timers, so that the session can go on; stopped is false when it can't within
+// InterruptGrace. waits says that it was not computing, and may wait for something.
 //
 // What computes without an end is terminated, which is safe where V8 runs a
 // cell's code or what follows an await. In a callback that Deno itself calls, of
 // a timer, say, it ends the process. So it is done only when there is need.
-func (s *session) interrupt() bool {
+func (s *session) interrupt() (stopped, waits bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), supervisor.InterruptGrace)
 	defer cancel()
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.askGuest(ctx, "stop", nil, nil) }()
+	answer := make(chan error, 1)
+	go func() { answer <- s.askGuest(ctx, "stop", nil, nil) }()
 	select {
-	case err := <-stopped:
-		return err == nil
+	case err := <-answer:
+		return err == nil && s.quieten(ctx), true
 	case <-time.After(supervisor.InterruptGrace / 10):
 	}
-	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-stopped == nil
+	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.quieten(ctx), false
 }
 
 // awaitEnd waits for the end of a process that does not answer any more.
