@@ -48,7 +48,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		"exit_code", result.ExitCode, "duration", result.Duration)
 	out := runOutputOf(result)
 	out.SessionID = session
-	content := s.show(&out, result.Displays, shared.files)
+	content := s.show(&out, result.Displays, shared)
 	content = append(content, s.tellFiles(shared, &out, client, session)...)
 	return out.answer(content...), nil
 }

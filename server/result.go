@@ -19,7 +19,7 @@ type runOutput struct {
 	Stdout          string          `json:"stdout" jsonschema:"What the program wrote to standard output."`
 	Stderr          string          `json:"stderr" jsonschema:"What the program wrote to standard error."`
 	Truncated       *truncated      `json:"truncated,omitempty" jsonschema:"How many bytes were left out of the middle of each stream; absent when none were."`
-	Result          json.RawMessage `json:"result,omitempty" jsonschema:"The program's value: Python's last expression, the default export of JavaScript and TypeScript; absent when there is none. A value with no JSON form is its printed form, as a string."`
+	Result          json.RawMessage `json:"result,omitempty" jsonschema:"The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string."`
 	Error           *guestError     `json:"error,omitempty" jsonschema:"What went wrong; absent when nothing did."`
 	DurationMS      int64           `json:"duration_ms" jsonschema:"Wall-clock time of the program itself."`
 	CPUMS           int64           `json:"cpu_ms" jsonschema:"Processor time, the runtime's start included."`

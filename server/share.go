@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,22 +16,20 @@ import (
 // workspace, the operator's own directory, or one of its own when files came
 // with it. The zero value is none.
 type sharing struct {
-	files  *workspace.Dir
-	before workspace.Snapshot
-	remove func()
+	files   *workspace.Dir
+	remove  func()
+	changes workspace.Changes // that the run made
+	err     error             // why they can't be told
 }
 
-// share prepares what a run shares, and writes the files that came with it.
-func (s *Server) share(ctx context.Context, p *supervisor.Program, session string, given fileArgs) (sh sharing, err error) {
+// share prepares what a run shares. When it is the run's turn, the files that came
+// with it are written; when it has ended, its changes are noted.
+func (s *Server) share(ctx context.Context, p *supervisor.Program, session string, given fileArgs) (sh *sharing, err error) {
 	contents, err := given.bytes()
 	if err != nil {
-		return sh, err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			sh.done()
-		}
-	}()
+	sh = &sharing{}
 	switch {
 	case session != "":
 		_, sh.files, err = s.supervisor.Workspace(ctx, p.Client, session)
@@ -40,20 +39,53 @@ func (s *Server) share(ctx context.Context, p *supervisor.Program, session strin
 		return sh, nil
 	}
 	if err != nil {
-		return sh, err
+		return nil, err
 	}
 	p.ReadOnly = sh.files.Options().ReadOnly
-	if len(contents) > 0 {
-		if err := sh.files.WriteAll(contents); err != nil {
-			return sh, err
+	var before workspace.Snapshot
+	p.Before = func() (err error) {
+		if len(contents) > 0 {
+			if err := sh.files.WriteAll(contents); err != nil {
+				return err
+			}
 		}
+		before, err = sh.files.Snapshot()
+		return err
 	}
-	sh.before, err = sh.files.Snapshot()
-	return sh, err
+	p.After = func() { sh.changes, sh.err = sh.files.Changes(before) }
+	return sh, nil
+}
+
+// add makes one more file, named display-1 or the next number that is free.
+func (sh *sharing) add(data []byte, media string) (name string, err error) {
+	if sh.files == nil {
+		return "", nil
+	}
+	file, err := sh.files.WriteNew("display-", extensionOf(media), data)
+	if err == nil {
+		sh.changes.Created = append(sh.changes.Created, file)
+	}
+	return file.Name, err
+}
+
+// extensionOf is the ending of a file's name for a MIME type.
+func extensionOf(media string) string {
+	_, ending, _ := strings.Cut(media, "/")
+	known := map[string]string{"svg+xml": "svg", "markdown": "md", "plain": "txt", "jpeg": "jpg"}
+	if short, ok := known[ending]; ok {
+		ending = short
+	}
+	if i := strings.IndexFunc(ending, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }); i >= 0 {
+		ending = ending[:i]
+	}
+	if ending == "" {
+		return ""
+	}
+	return "." + ending[:min(len(ending), 10)]
 }
 
 // done gives back what share prepared.
-func (sh sharing) done() {
+func (sh *sharing) done() {
 	if sh.remove != nil {
 		sh.remove()
 	}
@@ -64,13 +96,13 @@ const maxFilesBack = 1 << 20
 
 // tellFiles adds the files that the run made or changed: those of a session as links
 // to read them by, others with their content, as far as there is room.
-func (s *Server) tellFiles(sh sharing, out *runOutput, client, session string) []mcp.Content {
+func (s *Server) tellFiles(sh *sharing, out *runOutput, client, session string) []mcp.Content {
 	if sh.files == nil {
 		return nil
 	}
-	changes, err := sh.files.Changes(sh.before)
-	if err != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("What the run changed in its files can't be told: %v.", err))
+	changes := sh.changes
+	if sh.err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("What the run changed in its files can't be told: %v.", sh.err))
 		return nil
 	}
 	created := map[string]bool{}

@@ -10,14 +10,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
-	"rillbox/workspace"
 )
 
 // displayInfo is one thing that a program showed, in structured form: its texts
-// by MIME type, and the types of what is content of its own (a picture).
+// by MIME type, and the types of what is no text.
 type displayInfo struct {
 	Text  map[string]string `json:"text,omitempty" jsonschema:"Its texts by MIME type (text/plain, text/html, text/markdown, image/svg+xml, application/json)."`
-	Types []string          `json:"types,omitempty" jsonschema:"MIME types of its pictures, which are content of their own."`
+	Types []string          `json:"types,omitempty" jsonschema:"MIME types of its other forms. A picture is content of its own; what is not shown is told of in notes."`
 }
 
 // maxDisplayText is how many bytes of one text of a display are given, and how
@@ -28,31 +27,28 @@ const maxDisplayText = 256 << 10
 var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 
 // show makes content of what a program showed: pictures as images, scaled down
-// where they are too large; drawings (SVG) as resources; the rest as text. A
-// picture that can't be shown becomes a file of the workspace, if there is one.
-func (s *Server) show(out *runOutput, displays []supervisor.Display, files *workspace.Dir) (content []mcp.Content) {
+// where they are too large; drawings (SVG) as resources; the rest as text. What
+// can't be shown becomes a file of the workspace, if there is one, and is told of.
+func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing) (content []mcp.Content) {
 	for i, display := range displays {
-		var info displayInfo
-		for _, mime := range slices.Sorted(maps.Keys(display)) {
-			if slices.Contains(pictureTypes, mime) || !isText(mime) {
-				info.Types = append(info.Types, valid(mime))
-				continue
+		info := displayInfo{Text: map[string]string{}}
+		picture := s.picture(out, i+1, display, sh)
+		for _, media := range slices.Sorted(maps.Keys(display)) {
+			switch text := valid(display[media]); {
+			case slices.Contains(pictureTypes, media):
+				info.Types = append(info.Types, media)
+			case !isText(media):
+				info.Types = append(info.Types, valid(media))
+				if picture == nil {
+					keepEncoded(out, i+1, media, display[media], sh, "is no form that is shown")
+				}
+			case len(text) > maxDisplayText:
+				keep(out, i+1, media, []byte(text), sh, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
+			default:
+				info.Text[valid(media)] = text
 			}
-			if info.Text == nil {
-				info.Text = map[string]string{}
-			}
-			text := valid(display[mime])
-			if len(text) > maxDisplayText {
-				out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s has %s and is left out.", i+1, valid(mime), size(int64(len(text)))))
-				continue
-			}
-			info.Text[valid(mime)] = text
 		}
 		out.Displays = append(out.Displays, info)
-		picture, note := s.picture(i+1, display, files)
-		if note != "" {
-			out.Notes = append(out.Notes, note)
-		}
 		switch svg := info.Text["image/svg+xml"]; {
 		case picture != nil:
 			content = append(content, picture)
@@ -69,35 +65,58 @@ func isText(mime string) bool {
 	return strings.HasPrefix(mime, "text/") || strings.HasSuffix(mime, "+xml") || strings.HasSuffix(mime, "json")
 }
 
-// picture is the best picture of a display, or nil and why there is none.
-func (s *Server) picture(number int, display supervisor.Display, files *workspace.Dir) (content mcp.Content, note string) {
-	for _, mime := range pictureTypes {
-		encoded, ok := display[mime]
+// picture is the best picture of a display, nil when there is none that can be shown.
+func (s *Server) picture(out *runOutput, number int, display supervisor.Display, sh *sharing) mcp.Content {
+	for _, media := range pictureTypes {
+		encoded, ok := display[media]
 		if !ok {
 			continue
 		}
-		data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
+		data, err := decodeBase64(encoded)
 		if err != nil {
-			return nil, fmt.Sprintf("Display %d: its %s is not base64.", number, mime)
+			out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, media))
+			return nil
 		}
 		fitting, err := s.pictures.fit(data)
-		if err == nil {
-			if fitting.note != "" {
-				note = fmt.Sprintf("Display %d is %s.", number, fitting.note)
-			}
-			return fitting.content(), note
+		if err != nil {
+			keep(out, number, media, data, sh, fmt.Sprintf("can't be shown: %v", err))
+			return nil
 		}
-		note = fmt.Sprintf("Display %d can't be shown: %v.", number, err)
-		if files == nil || err == errNoPicture {
-			return nil, note
+		if fitting.note != "" {
+			out.Notes = append(out.Notes, fmt.Sprintf("Display %d is %s.", number, fitting.note))
 		}
-		name := fmt.Sprintf("display-%d.%s", number, strings.TrimPrefix(mime, "image/"))
-		if _, err := files.Write(name, data); err != nil {
-			return nil, note + fmt.Sprintf(" It can't be kept as a file either: %v.", err)
-		}
-		return nil, note + fmt.Sprintf(" It is the file %s.", name)
+		return fitting.content()
 	}
-	return nil, ""
+	return nil
+}
+
+func decodeBase64(text string) ([]byte, error) {
+	return base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+}
+
+// keepEncoded is keep for what is in base64.
+func keepEncoded(out *runOutput, number int, media, encoded string, sh *sharing, why string) {
+	data, err := decodeBase64(encoded)
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, valid(media)))
+		return
+	}
+	keep(out, number, media, data, sh, why)
+}
+
+// keep makes a file of one form of a display, under a name that is free, and tells
+// of it, or why there is none.
+func keep(out *runOutput, number int, media string, data []byte, sh *sharing, why string) {
+	note := fmt.Sprintf("Display %d: its %s %s", number, valid(media), why)
+	switch file, err := sh.add(data, media); {
+	case sh.files == nil:
+		note += "; a session, or files given with the run, would keep it as a file."
+	case err != nil:
+		note += fmt.Sprintf(", and can't be kept as a file: %v.", err)
+	default:
+		note += fmt.Sprintf("; it is the file %s.", file)
+	}
+	out.Notes = append(out.Notes, note)
 }
 
 // plain is a display as text, for those who see no pictures.

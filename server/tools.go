@@ -85,7 +85,7 @@ func (s *Server) addTools() {
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "cancel_execution",
 		Title: "Cancel an execution",
-		Description: "Ends a run_code call that is still running: its process is killed, and that call answers with the status cancelled and the output so far. " +
+		Description: "Ends a run_code call that is still running: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +
 			"Only your own executions can be cancelled, and one that has ended is an error. " +
 			"A run ends by itself at its timeout, so this is for stopping one early.",
 		Annotations: &mcp.ToolAnnotations{

@@ -7,13 +7,18 @@ import (
 	"time"
 )
 
-// BusyError says that no more runs can be taken now.
+// BusyError says that no more runs can be taken now, by the server or, with
+// Session, by one session.
 type BusyError struct {
 	Running, Waiting int
+	Session          bool
 	RetryAfter       time.Duration
 }
 
 func (e *BusyError) Error() string {
+	if e.Session {
+		return fmt.Sprintf("busy: a cell is running and %d calls are waiting, which is all that one session takes; try again in %v", e.Waiting, e.RetryAfter)
+	}
 	return fmt.Sprintf("busy: %d programs are running and %d are waiting, which is all that this server takes; try again in %v",
 		e.Running, e.Waiting, e.RetryAfter)
 }
@@ -48,7 +53,7 @@ func (a *admission) enter(ctx context.Context, client string) (leave func(), err
 	}
 	if a.room == 0 {
 		a.mu.Unlock()
-		return nil, &BusyError{a.limits.Running, a.limits.Waiting, retryAfter}
+		return nil, &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
 	}
 	a.room--
 	turn := make(chan struct{})

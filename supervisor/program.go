@@ -53,6 +53,11 @@ type Program struct {
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration
+	// Before, if any, is called when it is the program's turn, and its error
+	// refuses the program; After when it has ended. Meanwhile no other cell of its
+	// session runs.
+	Before func() error
+	After  func()
 
 	// onlyOpen wants the session to be there, and no cell run.
 	onlyOpen bool

@@ -52,6 +52,8 @@ type sessions struct {
 	expired func(client string)
 	closed  bool
 	ending  sync.WaitGroup // sessions that are being ended
+	// defaults is held while a default session is looked for, and made.
+	defaults sync.Mutex
 }
 
 // Shared is a directory of the operator's own that is the workspace of every
@@ -100,6 +102,7 @@ var (
 	errExpired   = errors.New("nobody used the session for too long")
 	errDestroyed = errors.New("the session was destroyed")
 	errGone      = errors.New("the session's client has gone")
+	errReset     = errors.New("the session was reset")
 )
 
 // Share makes a directory of the operator's own the workspace of everything
@@ -135,6 +138,8 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 // DefaultSession gives the handle of the one session that a client has of a
 // language without having asked for it; it is made when it is first wanted.
 func (s *Supervisor) DefaultSession(client string, language Language) (string, error) {
+	s.sessions.defaults.Lock()
+	defer s.sessions.defaults.Unlock()
 	for _, o := range s.sessionsOf(client) {
 		if o.isDefault && o.request.Language == language {
 			return o.id, nil
@@ -174,7 +179,9 @@ func (s *Supervisor) newSession(r SessionRequest, isDefault bool) (*openSession,
 	}
 	o.expiry = time.AfterFunc(r.Idle, func() { s.expire(o) })
 	if err := s.sessions.add(o, s.limits); err != nil {
-		s.endSession(o, err)
+		o.expiry.Stop()
+		o.end(err)
+		o.closeFiles()
 		return nil, err
 	}
 	return o, nil
@@ -230,8 +237,12 @@ func (all *sessions) add(o *openSession, limits Limits) error {
 	return nil
 }
 
-// find gives a client's session.
+// find gives a client's session; DefaultHandle stands for the default one that was
+// used last.
 func (s *Supervisor) find(client, id string) (*openSession, error) {
+	if id == DefaultHandle {
+		return s.lastDefault(client)
+	}
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	o := s.sessions.open[id]
@@ -276,7 +287,7 @@ func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit fun
 
 func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit func(Event)) (Result, error) {
 	if !o.use() {
-		return Result{}, &BusyError{1, maxWaitingCells, retryAfter}
+		return Result{}, &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
 	}
 	defer o.leave()
 	return s.run(ctx, p, o, emit)
@@ -338,9 +349,18 @@ func (o *openSession) run(ctx context.Context, p Program, emit func(Event)) (Res
 		ended = true
 	default:
 	}
+	why := context.Cause(o.ctx) // it is over
+	if why == nil && errors.Is(context.Cause(ctx), errReset) {
+		why = errReset
+	}
 	switch {
 	case err != nil:
 		o.drop("Rillbox failed: " + err.Error())
+	case why != nil:
+		result.State = StateLost
+		if result.Error != nil {
+			result.Error = &GuestError{Name: result.Error.Name, Message: "the cell was cancelled: " + why.Error()}
+		}
 	case ended || result.State == StateLost:
 		result.State = StateLost
 		reason := string(result.Status)
@@ -401,6 +421,13 @@ func (o *openSession) leave() {
 	defer o.mu.Unlock()
 	o.used = time.Now()
 	if o.users--; o.users == 0 {
+		o.renew()
+	}
+}
+
+// renew gives an unused session its idle time. The caller holds mu.
+func (o *openSession) renew() {
+	if o.ctx.Err() == nil {
 		o.expiry.Reset(o.request.Idle)
 	}
 }
@@ -459,10 +486,10 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string) (Sessi
 		return SessionInfo{}, err
 	}
 	if !o.use() {
-		return SessionInfo{}, &BusyError{1, maxWaitingCells, retryAfter}
+		return SessionInfo{}, &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
 	}
 	defer o.leave()
-	s.cancelCells(o)
+	s.cancelCells(o, errReset)
 	giveBack, err := o.takeTurn(ctx)
 	if err != nil {
 		return SessionInfo{}, err
@@ -476,12 +503,12 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string) (Sessi
 }
 
 // cancelCells cancels the calls of a session that run or wait.
-func (s *Supervisor) cancelCells(o *openSession) {
+func (s *Supervisor) cancelCells(o *openSession, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.running {
 		if e.session == o.id {
-			e.cancel(ErrCancelled)
+			e.cancel(why)
 		}
 	}
 }
@@ -514,14 +541,19 @@ func (s *Supervisor) endSession(o *openSession, why error) {
 	s.sessions.mu.Unlock()
 	defer s.sessions.ending.Done()
 	o.mu.Lock()
+	o.end(why) // the calls that run or wait end
 	o.expiry.Stop()
 	o.mu.Unlock()
-	o.end(why) // the calls that run or wait end
 	<-o.turn
 	defer func() { o.turn <- struct{}{} }()
 	if o.session != nil {
 		o.drop("")
 	}
+	o.closeFiles()
+}
+
+// closeFiles gives up the workspace, which goes if it is the session's own.
+func (o *openSession) closeFiles() {
 	if err := o.files.Close(); err == nil && o.own {
 		removeRunDir(o.options.Workspace)
 	}
@@ -557,15 +589,20 @@ func (s *Supervisor) Workspace(_ context.Context, client, id string) (string, *w
 	defer o.mu.Unlock()
 	o.used = time.Now()
 	if o.users == 0 {
-		o.expiry.Reset(o.request.Idle)
+		o.renew()
 	}
 	return o.id, o.files, nil
 }
 
 func (s *Supervisor) findFiles(client, id string) (*openSession, error) {
-	if id != "" && id != DefaultHandle {
-		return s.find(client, id)
+	if id == "" {
+		id = DefaultHandle
 	}
+	return s.find(client, id)
+}
+
+// lastDefault gives the client's default session that was used last.
+func (s *Supervisor) lastDefault(client string) (*openSession, error) {
 	var last *openSession
 	for _, o := range s.sessionsOf(client) {
 		if o.isDefault && (last == nil || o.lastUsed().After(last.lastUsed())) {
@@ -573,7 +610,7 @@ func (s *Supervisor) findFiles(client, id string) (*openSession, error) {
 		}
 	}
 	if last == nil {
-		return nil, &ProgramError{"you have no default session yet, and files belong to a session: create_session makes one, and so does run_code with session_id " + DefaultHandle}
+		return nil, &ProgramError{"you have no default session yet: create_session makes a session, and run_code with session_id " + DefaultHandle + " the default one"}
 	}
 	return last, nil
 }
@@ -628,9 +665,5 @@ func (s *Supervisor) NewWorkspace() (path string, files *workspace.Dir, remove f
 	if err := o.openFiles(s.sessions.shared, s.limits); err != nil {
 		return "", nil, nil, err
 	}
-	return o.options.Workspace, o.files, func() {
-		if err := o.files.Close(); err == nil && o.own {
-			removeRunDir(o.options.Workspace)
-		}
-	}, nil
+	return o.options.Workspace, o.files, o.closeFiles, nil
 }

@@ -58,7 +58,7 @@ func (s *countedSession) Run(ctx context.Context, cell Program, _ func(Event)) (
 		r = Result{Status: Crashed, State: StateLost, Error: &GuestError{Name: "Crashed", Message: "it died"}}
 	case "wait":
 		<-ctx.Done()
-		r = Result{Status: Cancelled, State: StateKept}
+		r = Result{Status: Cancelled, State: StateKept, Error: &GuestError{Name: "Cancelled", Message: "its state is kept"}}
 	}
 	for _, name := range cell.Packages {
 		r.Packages = append(r.Packages, Package{Name: name})
@@ -191,8 +191,8 @@ func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
 	if _, err := s.ResetSession(t.Context(), "a", id); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-running; r.Status != Cancelled {
-		t.Errorf("the cell that ran: %+v", r)
+	if r := <-running; r.Status != Cancelled || r.State != StateLost || r.Error.Message != "the cell was cancelled: the session was reset" {
+		t.Errorf("the cell that ran: %+v %+v", r, r.Error)
 	}
 	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" || len(r.Notes) != 0 {
 		t.Errorf("after the reset: %+v", r)
@@ -242,9 +242,106 @@ func TestDefaultSessionIsOneForEachLanguage(t *testing.T) {
 	if other := id("b", Python); other == python {
 		t.Error("two clients share a session")
 	}
+	made := make(chan string)
+	for range 20 {
+		go func() {
+			id, _ := s.DefaultSession("c", Python)
+			made <- id
+		}()
+	}
+	first := <-made
+	for range 19 {
+		if other := <-made; other != first || other == "" {
+			t.Errorf("at once there were made %s and %s", first, other)
+		}
+	}
 	cell(t, s, "a", python, "")
 	if handle, _, err := s.Workspace(t.Context(), "a", DefaultHandle); err != nil || handle != python {
 		t.Errorf("the workspace is that of %q, %v; want the one used last, %q", handle, err, python)
+	}
+}
+
+func TestDefaultNamesTheSessionUsedLast(t *testing.T) {
+	s, _ := withCells(t)
+	if _, err := s.ResetSession(t.Context(), "a", DefaultHandle); err == nil || !strings.Contains(err.Error(), "no default session") {
+		t.Errorf("without one: %v", err)
+	}
+	python, err := s.DefaultSession("a", Python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell(t, s, "a", python, "")
+	if info, err := s.ResetSession(t.Context(), "a", DefaultHandle); err != nil || info.ID != python {
+		t.Errorf("%+v %v", info, err)
+	}
+	if r := cell(t, s, "a", python, ""); string(r.Value) != "1" {
+		t.Errorf("after the reset: %s", r.Value)
+	}
+	if err := s.DestroySession("a", DefaultHandle); err != nil || len(s.ListSessions("a")) > 0 {
+		t.Errorf("%v, and there are %v", err, s.ListSessions("a"))
+	}
+}
+
+// TestCellsHaveTheirTurn: what a caller does before and after its cell comes
+// between those of the cells beside it, and not at all for one that is refused.
+func TestCellsHaveTheirTurn(t *testing.T) {
+	s, _ := withCells(t)
+	id := create(t, s, "a")
+	var mu sync.Mutex
+	var order []string
+	note := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, what)
+	}
+	run := func(ctx context.Context, name, code string) (Result, error) {
+		return s.RunCell(ctx, id, Program{
+			Client: "a", Language: Python, Code: code,
+			Before: func() error { note("before " + name); return nil },
+			After:  func() { note("after " + name) },
+		}, func(Event) {})
+	}
+	first, end := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = run(first, "one", "wait") })
+	for !s.ListSessions("a")[0].Running {
+		time.Sleep(time.Millisecond)
+	}
+	waits := func(users int) {
+		o, err := s.find("a", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for there := 0; there < users; time.Sleep(time.Millisecond) {
+			o.mu.Lock()
+			there = o.users
+			o.mu.Unlock()
+		}
+	}
+	all.Go(func() { _, _ = run(t.Context(), "two", "") })
+	waits(2)
+	queued, give := context.WithCancel(t.Context())
+	all.Go(func() {
+		if r, err := run(queued, "three", ""); err != nil || r.Status != Cancelled || r.State != StateKept {
+			t.Errorf("cancelled in the queue: %+v %v", r, err)
+		}
+	})
+	waits(3)
+	give()
+	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: JavaScript, Before: func() error { note("refused"); return nil }}, func(Event) {}); err == nil {
+		t.Error("a cell in another language ran")
+	}
+	end()
+	all.Wait()
+	if have, want := fmt.Sprint(order), "[before one after one before two after two]"; have != want {
+		t.Errorf("have %s, want %s", have, want)
+	}
+	unable := errors.New("no room")
+	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: Python, Before: func() error { return unable }}, func(Event) {}); !errors.Is(err, unable) {
+		t.Errorf("refused by Before: %v", err)
+	}
+	if r := cell(t, s, "a", id, ""); string(r.Value) != "3" {
+		t.Errorf("the next cell gave %s", r.Value)
 	}
 }
 
@@ -286,8 +383,8 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				}
 				end(t, s, id)
 				if name != "idle" {
-					if r := <-waiting; r.Status != Cancelled {
-						t.Errorf("the cell that ran: %+v", r)
+					if r := <-waiting; r.Status != Cancelled || name != "server" && (r.State != StateLost || strings.Contains(r.Error.Message, "kept")) {
+						t.Errorf("the cell that ran: %+v %+v", r, r.Error)
 					}
 				}
 				<-c.opened[0].Ended()
@@ -296,6 +393,11 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				}
 				if dir := c.opened[0].options.Workspace; exists(dir) {
 					t.Errorf("the workspace %s is still there", dir)
+				}
+				time.Sleep(2 * s.Limits().MaxSessionIdle) // the idle time of what has ended does not end
+				synctest.Wait()
+				if name != "idle" && len(expired) > 0 {
+					t.Errorf("later it was told to %v that a session expired", expired)
 				}
 				_, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: Python}, func(Event) {})
 				if wrong := (*ProgramError)(nil); !errors.As(err, &wrong) {

@@ -123,11 +123,23 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 		if ctx.Err() == nil { // there is no room, or the session has ended
 			return Result{}, err
 		}
-		return Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
+		result := Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
 			Name: "Cancelled", Message: "the execution was cancelled before it started",
-		}}, nil
+		}}
+		if in != nil {
+			result.State = StateKept
+		}
+		return result, nil
 	}
 	defer leave()
+	if p.Before != nil {
+		if err := p.Before(); err != nil {
+			return Result{}, err
+		}
+	}
+	if p.After != nil {
+		defer p.After()
+	}
 	// A panic while one program runs is that run's error, never the server's end.
 	defer func() {
 		if r := recover(); r != nil {

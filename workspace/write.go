@@ -3,6 +3,7 @@ package workspace
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -38,6 +39,25 @@ func (d *Dir) Write(name string, data []byte) (Written, error) {
 	_, err = d.root.Lstat(local)
 	w := Written{local, errors.Is(err, fs.ErrNotExist)}
 	return w, d.put(local, name, data, true)
+}
+
+// WriteNew writes a file under the first name that is free: before, a number from 1
+// on, and after.
+func (d *Dir) WriteNew(before, after string, data []byte) (File, error) {
+	for number := 1; ; number++ {
+		name := fmt.Sprint(before, number, after)
+		local, err := d.writable(name)
+		if err != nil {
+			return File{}, err
+		}
+		if _, err := d.root.Lstat(local); err == nil {
+			continue
+		}
+		if _, err := d.Write(name, data); err != nil {
+			return File{}, err
+		}
+		return File{Name: local, Kind: Regular, Size: int64(len(data)), Modified: time.Now(), Type: typeOf(local)}, nil
+	}
 }
 
 // WriteAll writes files, name to content, for a program that is about to run in
