@@ -234,7 +234,7 @@ func limitRows() []limitRow {
 		}},
 		{"memory, outside Python's heap, python", program("python", "import js\nprint('before')\na = []\nwhile True:\n  b = js.Uint8Array.new(16 << 20); b.fill(1); a.append(b)", "timeout_seconds", 20), "out_of_memory", bounded},
 
-		{"output, one line, javascript", program("javascript", `const s = "x".repeat(1e6); for (let i = 0; i < 300; i++) await Deno.stdout.write(new TextEncoder().encode(s));`, "timeout_seconds", 20), "completed", stdout},
+		{"output, one line, javascript", program("javascript", `const b = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stdout.write(b);`, "timeout_seconds", 20), "completed", stdout},
 		{"output, stderr, typescript", program("typescript", `const b: Uint8Array = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stderr.write(b);`, "timeout_seconds", 20), "completed", stderr},
 		{"output, one line, python", program("python", "s = 'x' * 1_000_000\nfor i in range(300): print(s, end='')", "timeout_seconds", 20), "completed", stdout},
 		{"output, stderr, python", program("python", "import sys\ns = 'x' * 1_000_000\nfor i in range(300): sys.stderr.write(s)\nNone", "timeout_seconds", 20), "completed", stderr},

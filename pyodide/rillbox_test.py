@@ -333,9 +333,20 @@ class Libraries(Screened):
         forms = self.data()[0]
         self.assertIn("[1000 rows x 2 columns]", forms["text/plain"])
         self.assertLess(len(forms["text/plain"].splitlines()), 30)
-        self.assertIn("<table", forms["text/html"])
+        self.assertNotIn("text/html", forms)
         display.SCREEN.finish(pandas.Series(range(1000)))
         self.assertIn("Length: 1000", self.data()[1]["text/plain"])
+        display.display(frame, include=["text/html"])
+        self.assertIn("<table", self.data()[2]["text/html"])
+
+    def test_frames_of_polars(self) -> None:
+        import polars
+
+        frame = polars.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
+        display.display(frame)
+        self.assertEqual(self.data()[0], {"text/plain": "shape: (3, 2)"})
+        display.display(frame, include=["text/html", "text/plain"])
+        self.assertEqual(set(self.data()[1]), {"text/plain", "text/html"})
 
 
 LISTED = {"numpy": "numpy", "yaml": "pyyaml", "google.protobuf": "protobuf"}

@@ -100,7 +100,7 @@ func TestTranscript(t *testing.T) {
 		{code: "with open('made.csv', 'w') as file: file.write('a,b\\n1,2\\n')"},
 		{code: "open('given.txt').read(), sorted(__import__('os').listdir())", before: write("given.txt", "hello"), value: `"('hello', ['given.txt', 'made.csv'])"`},
 		{code: "import pandas as pd\ndf = pd.DataFrame({'a': range(30)})", brings: "pandas"},
-		{code: "df", value: `"<pandas.DataFrame object at 0x`, shown: []string{"text/html"}},
+		{code: "df", value: `"<pandas.DataFrame object at 0x`, shown: []string{"text/plain"}},
 		{code: "import matplotlib.pyplot as plt\n_ = plt.plot([1])", shown: []string{"image/png"}, brings: "matplotlib"},
 		{code: "for i in range(2):\n  plt.plot([i]); plt.show()", shown: []string{"image/png", "image/png"}},
 		{code: "z = 5\nwhile True: pass", status: supervisor.TimedOut, state: supervisor.StateKept, error: "TimeoutError", line: `File "<cell 16>", line 2`},

@@ -137,8 +137,8 @@ def display(
 ) -> None:
     """Show objects as notebooks do: pictures, HTML, Markdown, and so on, else their repr.
 
-    include and exclude choose among the MIME types. With raw, an object is a
-    dict of MIME types and data.
+    include and exclude choose among the MIME types; a frame's HTML is shown only
+    where include names it. With raw, an object is a dict of MIME types and data.
     """
     for value in objects:
         if raw:
@@ -154,6 +154,10 @@ def forms_of(
     """The forms that value has beside its repr, and notes on those that failed."""
     forms: dict[str, str] = {}
     notes: list[str] = []
+    no_html = include is None and libraries.is_frame(value)
+
+    def wanted(kind: str) -> bool:
+        return _wanted(kind, include, exclude) and not (no_html and kind == "text/html")
 
     def collect(what: str, make: Callable[[], Any]) -> Any:
         """What make gives; its failure is a note."""
@@ -168,7 +172,7 @@ def forms_of(
     def add(what: str, kind: str, data: Any) -> None:
         if isinstance(data, tuple) and len(data) == 2:
             data = data[0]  # what follows is metadata
-        if data is None or kind in forms or not _wanted(kind, include, exclude):
+        if data is None or kind in forms or not wanted(kind):
             return
         encoded = collect(what, lambda: _encoded(kind, data))
         if encoded is not None:
@@ -191,7 +195,7 @@ def forms_of(
         elif bundle is not None:
             notes.append(_wrong(value, "_repr_mimebundle_", bundle))
     for kind, (name, types) in METHODS.items():
-        if kind in forms or not _wanted(kind, include, exclude):
+        if kind in forms or not wanted(kind):
             continue
         if kind == "image/jpeg" and "image/png" in forms:  # the same picture
             continue

@@ -37,6 +37,11 @@ def special_forms(value: Any) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
+def is_frame(value: Any) -> bool:
+    """Whether value is a table of data, whose text says what it is."""
+    return isinstance(value, (_type("pandas", "DataFrame"), _type("polars", "DataFrame")))
+
+
 def _type(module: str, name: str) -> Any:
     """A class of a module that the program has imported, else no class."""
     found = getattr(sys.modules.get(module), name, ())
