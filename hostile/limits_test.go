@@ -41,13 +41,22 @@ type house struct {
 
 func openHouse(t testing.TB, limits supervisor.Limits, grants ...string) house {
 	t.Helper()
-	return openHouseOf(t, limits, false, grants...)
+	return openHouseOf(t, houseOptions{limits: limits, grants: grants})
 }
 
-func openHouseOf(t testing.TB, limits supervisor.Limits, withoutWall bool, grants ...string) house {
+// houseOptions are what a house's operator chose.
+type houseOptions struct {
+	limits      supervisor.Limits
+	withoutWall bool
+	grants      []string
+	index       string             // of Python packages; empty means the usual one
+	shared      *supervisor.Shared // a directory of the operator's own
+}
+
+func openHouseOf(t testing.TB, o houseOptions) house {
 	t.Helper()
-	store := openShared(t)
-	permissions, err := deno.Parse(grants)
+	store, limits, withoutWall := openShared(t), o.limits, o.withoutWall
+	permissions, err := deno.Parse(o.grants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +64,7 @@ func openHouseOf(t testing.TB, limits supervisor.Limits, withoutWall bool, grant
 	if err != nil {
 		t.Fatal(err)
 	}
-	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall})
+	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall, IndexURL: o.index})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +73,9 @@ func openHouseOf(t testing.TB, limits supervisor.Limits, withoutWall bool, grant
 	}
 	s := supervisor.New(limits, slog.New(slog.DiscardHandler), scripts, python)
 	t.Cleanup(s.Close)
+	if o.shared != nil {
+		s.Share(*o.shared)
+	}
 	srv := server.New(server.Options{Supervisor: s, Version: "test", Workspaces: s})
 	connect := func(name string, o *mcp.ClientOptions) *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()

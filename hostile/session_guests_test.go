@@ -46,7 +46,7 @@ func TestGuestsOfOneSessionDoNotReachAnother(t *testing.T) {
 		})
 	}
 	t.Run("control", func(t *testing.T) {
-		h := openHouseOf(t, supervisor.DefaultLimits(), true, "--allow-all")
+		h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), withoutWall: true, grants: []string{"--allow-all"}})
 		for _, says := range speeches {
 			v := openVictim(t, h, says, secret)
 			session := createSession(t, h.rude, says.language, nil)
@@ -79,7 +79,7 @@ func TestTheSecondWallHoldsAWorkspace(t *testing.T) {
 		withoutWall bool
 	}{{"without it", true}, {"with it", false}} {
 		t.Run(row.name, func(t *testing.T) {
-			h := openHouseOf(t, supervisor.DefaultLimits(), row.withoutWall)
+			h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), withoutWall: row.withoutWall})
 			v := openVictim(t, h, speechOf(t, "python"), newSecret())
 			a := cell(t, h.rude, createSession(t, h.rude, "javascript", nil), "javascript", v.fill(wasiEscapeFromWorkspace))
 			made, err := os.ReadFile(v.dir + "/escaped")

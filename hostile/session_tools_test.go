@@ -120,6 +120,14 @@ type sessionAnswer struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 	Files       int64  `json:"files"`
 	FileBytes   int64  `json:"file_bytes"`
+
+	AgeSeconds         float64 `json:"age_seconds"`
+	IdleSeconds        float64 `json:"idle_seconds"`
+	IdleTimeoutSeconds float64 `json:"idle_timeout_seconds"`
+	Packages           []struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"packages"`
 }
 
 // createSession makes a session, or ends the test.
