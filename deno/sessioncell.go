@@ -273,7 +273,9 @@ func (c *sessionCell) awaitEnd(err error) {
 // lost is the result of a cell after which there is no process.
 func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
 	exit := c.exit
+	c.mu.Lock()
 	outcome.Result, outcome.Err = nil, errors.Join(c.wrong, err)
+	c.mu.Unlock()
 	if exit.Reason == "" {
 		outcome.Result, outcome.Err = &Frame{}, nil // the guest ended the process; it may
 	}

@@ -335,6 +335,33 @@ def warm_worker(bench: Bench) -> Iterator[Row]:
     yield row
 
 
+def cells(bench: Bench) -> Iterator[Row]:
+    """A cell of a session in each language: one after the other, by turns."""
+    with bench.serve() as server:
+        samples = {}
+        for language in ("javascript", "typescript", "python"):
+            samples[language] = Sample("ms")
+            server.call("run_code", cell(language, "var x = 1" if language != "python" else "x = 1"))
+        for turn in range(bench.times(303, 13)):
+            if turn % 10 == 0:
+                bench.calibration.tick()
+            for language, sample in samples.items():
+                result, took = server.call("run_code", cell(language, "x + 1"))
+                said = result["structuredContent"]
+                check(f"a cell of {language}", (said["status"], said.get("result")), ("completed", 2))
+                if turn >= 3:
+                    sample.add(took)
+    for language, sample in samples.items():
+        name = {"javascript": "JavaScript", "typescript": "TypeScript", "python": "Python"}[language]
+        row = Row(f"{name}, a cell of a session (`x + 1`)", "p50 ≤ 3 ms", sample)
+        row.at_most("p50", sample.median, 3)
+        yield row
+
+
+def cell(language: str, code: str) -> dict[str, str]:
+    return {"language": language, "session_id": "default", "code": code}
+
+
 MEASURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "JavaScript hello": hello("hello.js", "JavaScript", 1.3),
     "TypeScript hello": hello("hello.ts", "TypeScript", 1.5),
@@ -344,6 +371,7 @@ MEASURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "JavaScript sustained": sustained_javascript,
     "Python packages": packages,
     "npm": npm,
+    "cells": cells,
     "output": output,
     "start to initialize": start,
     "warm worker": warm_worker,
