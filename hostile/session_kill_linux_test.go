@@ -161,15 +161,7 @@ func (s *served) childAt(t *testing.T, mark string) int {
 // sessions are as ever; and when there is room again all is.
 func TestAFullDiskUnderSessions(t *testing.T) {
 	needWall(t)
-	temp := t.TempDir()
-	if err := syscall.Mount("tmpfs", temp, "tmpfs", 0, "size=24m,mode=0700"); err != nil {
-		lacks(t, fmt.Sprintf("a small disk cannot be mounted here: %v", err))
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(temp, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	temp := smallDisk(t)
 	s := serve(t, temp, "--warm=0")
 	sessions := map[supervisor.Language]string{}
 	old := strings.Repeat("as it was ", 10_000)
@@ -237,5 +229,98 @@ func TestAFullDiskUnderSessions(t *testing.T) {
 	count()
 	if dirs, _ := filepath.Glob(filepath.Join(temp, "rillbox-*", "*", "*", ".rillbox-*")); len(dirs) > 0 {
 		t.Errorf("left are %v", dirs)
+	}
+}
+
+// smallDisk is a directory with a disk of 24 MiB of its own.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	temp := t.TempDir()
+	if err := syscall.Mount("tmpfs", temp, "tmpfs", 0, "size=24m,mode=0700"); err != nil {
+		lacks(t, fmt.Sprintf("a small disk cannot be mounted here: %v", err))
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(temp, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return temp
+}
+
+// TestADiskThatIsFullAtRandomPoints of cells and writes: a file is always whole, the
+// last that was acknowledged or the one that was being written, and no session
+// loses its state.
+func TestADiskThatIsFullAtRandomPoints(t *testing.T) {
+	needWall(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	temp := smallDisk(t)
+	s := serve(t, temp, "--warm=0")
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() { // fills the disk and frees it again
+		file := filepath.Join(temp, "fills")
+		for zeros := make([]byte, 1<<20); ; {
+			f, err := os.Create(file)
+			for err == nil {
+				_, err = f.Write(zeros)
+			}
+			_ = f.Close()
+			time.Sleep(time.Duration(random.Int64N(int64(15 * time.Millisecond))))
+			_ = os.Remove(file)
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(random.Int64N(int64(15 * time.Millisecond)))):
+			}
+		}
+	})
+	version := func(n int) string { return strings.Repeat(fmt.Sprintf("%06d,", n), 10_000) }
+	counted := map[supervisor.Language]int{}
+	sessions := map[supervisor.Language]string{}
+	for language := range countRuns {
+		for sessions[language] == "" { // there may be no room for a new one
+			made, _ := use[sessionAnswer](t, s.session, "create_session", map[string]any{"language": string(language)})
+			sessions[language] = made.SessionID
+		}
+	}
+	refused, kept := 0, map[supervisor.Language]int{}
+	for n := 1; n <= 150; n++ {
+		for language, session := range sessions {
+			a := s.run(t, map[string]any{"session_id": session, "language": string(language), "code": countRuns[language]})
+			switch {
+			case a.State == "lost" || strings.Contains(fmt.Sprint(a.Notes), "lost"):
+				t.Fatalf("cell %d in %s: %+v", n, language, a)
+			case a.Status == "completed":
+				if counted[language]++; string(a.Result) != fmt.Sprint(counted[language]) {
+					t.Fatalf("cell %d in %s gives %s, want %d", n, language, a.Result, counted[language])
+				}
+			}
+			_, refusal := use[fileAnswer](t, s.session, "write_file", map[string]any{"session_id": session, "path": "kept", "text": version(n)})
+			if refusal == "" {
+				kept[language] = n
+			} else {
+				refused++
+			}
+			if kept[language] == 0 {
+				continue
+			}
+			got, _ := use[fileAnswer](t, s.session, "read_file", map[string]any{"session_id": session, "path": "kept", "limit": 100_000})
+			if got.Content != version(kept[language]) {
+				t.Fatalf("after write %d (%q) the file in %s is %.40q… of %d bytes, want version %d", n, refusal, language, got.Content, len(got.Content), kept[language])
+			}
+		}
+	}
+	close(stop)
+	all.Wait()
+	t.Logf("%d of 300 writes were refused; cells that ran: %v", refused, counted)
+	if refused == 0 || refused == 300 {
+		t.Error("the disk was never full, or always")
+	}
+	for language, session := range sessions {
+		if a := s.run(t, map[string]any{"session_id": session, "language": string(language), "code": countRuns[language]}); string(a.Result) != fmt.Sprint(counted[language]+1) {
+			t.Errorf("with room again a cell in %s gives %+v", language, a)
+		}
 	}
 }
