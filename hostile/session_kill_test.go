@@ -134,28 +134,37 @@ func TestSessionsEndWithAllTheirProcesses(t *testing.T) {
 	needProc(t)
 	for _, row := range []struct {
 		name string
-		end  func(t *testing.T, s *served, sessions []string)
+		idle int // seconds that a session lasts without a call
+		end  func(t *testing.T, s *served, sessions []string, runs []*ongoing)
 	}{
-		{"destroyed", func(t *testing.T, s *served, sessions []string) {
+		{"idle after its cell was cancelled", 2, func(t *testing.T, s *served, _ []string, runs []*ongoing) {
+			for _, run := range runs {
+				if _, refusal := use[map[string]any](t, s.session, "cancel_execution", map[string]any{"execution_id": <-run.id}); refusal != "" {
+					t.Error(refusal)
+				}
+				run.checkStatus(t, "cancelled")
+			}
+		}},
+		{"destroyed", 60, func(t *testing.T, s *served, sessions []string, _ []*ongoing) {
 			for _, session := range sessions {
 				if _, refusal := use[fileAnswer](t, s.session, "destroy_session", map[string]any{"session_id": session}); refusal != "" {
 					t.Error(refusal)
 				}
 			}
 		}},
-		{"reset", func(t *testing.T, s *served, sessions []string) {
+		{"reset", 60, func(t *testing.T, s *served, sessions []string, _ []*ongoing) {
 			for _, session := range sessions {
 				if _, refusal := use[sessionAnswer](t, s.session, "reset_session", map[string]any{"session_id": session}); refusal != "" {
 					t.Error(refusal)
 				}
 			}
 		}},
-		{"the end of its requests", func(t *testing.T, s *served, _ []string) {
+		{"the end of its requests", 60, func(t *testing.T, s *served, _ []string, _ []*ongoing) {
 			if err := s.stdin.Close(); err != nil {
 				t.Error(err)
 			}
 		}},
-		{"SIGTERM", func(t *testing.T, s *served, _ []string) {
+		{"SIGTERM", 60, func(t *testing.T, s *served, _ []string, _ []*ongoing) {
 			if err := s.process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
@@ -166,7 +175,7 @@ func TestSessionsEndWithAllTheirProcesses(t *testing.T) {
 			var sessions []string
 			var runs []*ongoing
 			for _, family := range families {
-				session := createSession(t, s.session, family["language"].(string), nil)
+				session := createSession(t, s.session, family["language"].(string), map[string]any{"idle_timeout_seconds": row.idle})
 				sessions = append(sessions, session)
 				runs = append(runs, s.start(t, inSession(family, session)))
 			}
@@ -176,7 +185,7 @@ func TestSessionsEndWithAllTheirProcesses(t *testing.T) {
 			if n := len(s.remains(t)); n < 6*len(families) {
 				t.Errorf("only %d processes are there to be left over", n)
 			}
-			row.end(t, s, sessions)
+			row.end(t, s, sessions, runs)
 			goneWithin(t, 5*time.Second, "processes", func() []process { return s.remains(t) })
 			goneWithin(t, 5*time.Second, "cgroups", func() []string { return cgroupsOf(t, s.process.Pid) })
 			if row.name != "reset" { // whose files stay
