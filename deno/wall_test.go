@@ -50,6 +50,21 @@ func TestReadableAndWritableNeedsTheSecondWall(t *testing.T) {
 	}
 }
 
+// TestAWorkspaceNeedsTheSecondWall, unless the operator insists or shares it
+// read-only: no session starts without.
+func TestAWorkspaceNeedsTheSecondWall(t *testing.T) {
+	none := launcher.Support{Detail: "the kernel has no Landlock"}
+	for _, readOnly := range []bool{true, false} {
+		p := withWorkspace(Permissions{}, "/w", readOnly)
+		if _, err := p.checkWall(false, none); (err == nil) != readOnly {
+			t.Errorf("read-only %v: %v", readOnly, err)
+		}
+		if _, err := p.checkWall(true, none); err != nil {
+			t.Errorf("read-only %v, where the operator insists: %v", readOnly, err)
+		}
+	}
+}
+
 func TestSecondWallIsUpUnlessGivenUp(t *testing.T) {
 	for _, test := range []struct {
 		flags       string

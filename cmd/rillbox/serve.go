@@ -31,7 +31,7 @@ What programs may do is told by DENO_PERMISSION_ARGS (JavaScript and TypeScript)
 and PYODIDE_PERMISSION_ARGS (Python), as Deno permission flags; nothing by default.
 Each session has a directory of its own for its files, which ends with it. With
 --workspace DIR, all sessions and programs have that one instead, to read and
-write; with DIR:ro, to read only.
+write, as much as the disk holds; with DIR:ro, to read only.
 
 Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
 --memory 1GiB or --running 8.`,
