@@ -11,7 +11,12 @@ import { FrameWriter, PROTOCOL, readRequest } from "./wire.ts";
 import { describeError, type Source } from "./traceback.ts";
 import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
-import { isProcessMade, onUncaught, prepareProcess } from "./process.ts";
+import {
+  isProcessMade,
+  onUncaught,
+  prepareProcess,
+  unlessPrevented,
+} from "./process.ts";
 import { explainRequire } from "./require.ts";
 
 interface Request {
@@ -33,7 +38,6 @@ const screen = new Screen((frame) => frames.sendJSON(frame), displays);
 // Taken before the guest's code runs, which may replace it.
 const exit = Deno.exit;
 const queue = queueMicrotask;
-const preventDefault = Event.prototype.preventDefault;
 
 let reported = false;
 function report(frame: string): void {
@@ -82,20 +86,11 @@ addEventListener("beforeunload", (event) => { // nothing is left to do
     exit(1);
   }
   screen.end();
-  if (!isProcessMade()) endSoon(event); // it has events of its own at the end
+  if (isProcessMade()) return; // it has events of its own at the end
+  // Deno comes to the same end, and takes a millisecond longer. What the guest's
+  // listeners throw is reported first.
+  unlessPrevented(event, () => queue(() => exit()));
 });
-
-/**
- * Ends the process unless a listener of the guest's keeps it alive. Deno comes
- * to the same end, and takes a millisecond longer.
- */
-function endSoon(event: Event): void {
-  let kept = false;
-  Object.defineProperty(event, "preventDefault", { value: () => kept = true });
-  preventDefault.call(event); // Deno goes on, and comes to what is queued here
-  // The guest's listeners come first, then the report of what they throw.
-  queue(() => queue(() => kept || exit()));
-}
 
 Object.defineProperty(globalThis, "display", {
   configurable: true,

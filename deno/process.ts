@@ -59,17 +59,26 @@ export function onUncaught(report: (thrown: unknown) => void): void {
   const listener = (event: ErrorEvent | PromiseRejectionEvent) => {
     const thrown = event instanceof ErrorEvent ? event.error : event.reason;
     if (nodeListens(event.type)) return;
-    let handled = false;
-    Object.defineProperty(event, "preventDefault", {
-      value: () => handled = true,
-    });
-    preventDefault.call(event);
-    queue(() => { // the guest's listeners come after this one
-      if (!handled) report(thrown);
-    });
+    unlessPrevented(event, () => report(thrown));
   };
   addEventListener("error", listener);
   addEventListener("unhandledrejection", listener);
+}
+
+/**
+ * Does something in place of what Deno would do about an event, once the guest's
+ * listeners, which come after this one, have heard of it; nothing if one of them
+ * prevents it.
+ */
+export function unlessPrevented(event: Event, act: () => void): void {
+  let prevented = false;
+  Object.defineProperty(event, "preventDefault", {
+    value: () => prevented = true,
+  });
+  preventDefault.call(event);
+  queue(() => {
+    if (!prevented) act();
+  });
 }
 
 /** Says that Deno will hand the error to listeners of node:process. */

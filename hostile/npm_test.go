@@ -190,10 +190,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 				if !inSession {
 					return s, a.run(t, s, engine, engine)
 				}
-				needWall(t)
-				var house rowHouse
-				t.Cleanup(house.end)
-				session := house.sessionOf(t, "one", a.language, engine)
+				session := ownSession(t, a.language, engine)
 				return s, a.run(t, s, session, session)
 			}
 			for name, inSession := range map[string]bool{"program": false, "cell": true} {

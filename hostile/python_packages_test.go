@@ -308,10 +308,7 @@ await micropip.install("tampering")`},
 					}
 					hostile := supervisor.Engine(engine)
 					if name == "cell" {
-						needWall(t)
-						var house rowHouse
-						t.Cleanup(house.end)
-						hostile = house.sessionOf(t, "one", supervisor.Python, engine)
+						hostile = ownSession(t, supervisor.Python, engine)
 					}
 					p := supervisor.Program{Language: supervisor.Python, Packages: packages, Code: strings.Replace(row.code, climb, climbs, 1)}
 					first := runProgram(t.Context(), hostile, p, nil)

@@ -77,12 +77,16 @@ func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string
 func bothWays(t *testing.T, language supervisor.Language, engine supervisor.Toolchain, test func(t *testing.T, engine supervisor.Engine)) {
 	t.Helper()
 	t.Run("program", func(t *testing.T) { test(t, engine) })
-	t.Run("cell", func(t *testing.T) {
-		needWall(t)
-		var house rowHouse
-		t.Cleanup(house.end)
-		test(t, house.sessionOf(t, "one", language, engine))
-	})
+	t.Run("cell", func(t *testing.T) { test(t, ownSession(t, language, engine)) })
+}
+
+// ownSession makes a session of an engine's for one test.
+func ownSession(t *testing.T, language supervisor.Language, engine supervisor.Toolchain) *rowSession {
+	t.Helper()
+	needWall(t)
+	var house rowHouse
+	t.Cleanup(house.end)
+	return house.sessionOf(t, "one", language, engine)
 }
 
 // rowHouse holds the sessions that a table's rows share, by client, language and grants.

@@ -211,10 +211,7 @@ func TestFloodOfFramesCostsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { checkFlood(t, engine, code) })
 	}
-	needWall(t)
-	var house rowHouse
-	t.Cleanup(house.end)
-	session := house.sessionOf(t, "one", supervisor.JavaScript, engine)
+	session := ownSession(t, supervisor.JavaScript, engine)
 	for name, code := range map[string]string{
 		"many messages": takeAll + `const display = JSON.stringify({ method: "Runtime.bindingCalled", params: { name: "rillbox", payload: JSON.stringify({ type: "display", data: { "text/plain": "x".repeat(10000) } }) } });
 for (;;) { say(display); await new Promise((r) => setTimeout(r)); }`,

@@ -58,9 +58,6 @@ func (s *Server) share(ctx context.Context, p *supervisor.Program, session strin
 
 // add makes one more file, named display-1 or the next number that is free.
 func (sh *sharing) add(data []byte, media string) (name string, err error) {
-	if sh.files == nil {
-		return "", nil
-	}
 	file, err := sh.files.WriteNew("display-", extensionOf(media), data)
 	if err == nil {
 		sh.changes.Created = append(sh.changes.Created, file)

@@ -39,8 +39,11 @@ func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing
 				info.Types = append(info.Types, media)
 			case !isText(media):
 				info.Types = append(info.Types, valid(media))
-				if picture == nil {
-					keepEncoded(out, i+1, media, display[media], sh, "is no form that is shown")
+				if picture != nil {
+					continue
+				}
+				if data, ok := decode64(out, i+1, media, display[media]); ok {
+					keep(out, i+1, media, data, sh, "is no form that is shown")
 				}
 			case len(text) > maxDisplayText:
 				keep(out, i+1, media, []byte(text), sh, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
@@ -72,9 +75,8 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 		if !ok {
 			continue
 		}
-		data, err := decodeBase64(encoded)
-		if err != nil {
-			out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, media))
+		data, ok := decode64(out, number, media, encoded)
+		if !ok {
 			return nil
 		}
 		fitting, err := s.pictures.fit(data)
@@ -90,30 +92,24 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 	return nil
 }
 
-func decodeBase64(text string) ([]byte, error) {
-	return base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
-}
-
-// keepEncoded is keep for what is in base64.
-func keepEncoded(out *runOutput, number int, media, encoded string, sh *sharing, why string) {
-	data, err := decodeBase64(encoded)
+// decode64 gives the bytes of one form of a display, or tells why there are none.
+func decode64(out *runOutput, number int, media, text string) (data []byte, ok bool) {
+	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, valid(media)))
-		return
 	}
-	keep(out, number, media, data, sh, why)
+	return data, err == nil
 }
 
 // keep makes a file of one form of a display, under a name that is free, and tells
 // of it, or why there is none.
 func keep(out *runOutput, number int, media string, data []byte, sh *sharing, why string) {
 	note := fmt.Sprintf("Display %d: its %s %s", number, valid(media), why)
-	switch file, err := sh.add(data, media); {
-	case sh.files == nil:
+	if sh.files == nil {
 		note += "; a session, or files given with the run, would keep it as a file."
-	case err != nil:
+	} else if file, err := sh.add(data, media); err != nil {
 		note += fmt.Sprintf(", and can't be kept as a file: %v.", err)
-	default:
+	} else {
 		note += fmt.Sprintf("; it is the file %s.", file)
 	}
 	out.Notes = append(out.Notes, note)

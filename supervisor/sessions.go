@@ -286,8 +286,8 @@ func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit fun
 }
 
 func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit func(Event)) (Result, error) {
-	if !o.use() {
-		return Result{}, &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
+	if err := o.use(); err != nil {
+		return Result{}, err
 	}
 	defer o.leave()
 	return s.run(ctx, p, o, emit)
@@ -404,16 +404,16 @@ func (o *openSession) keep(packages []Package) {
 }
 
 // use says that a call begins to use the session, which keeps it from expiring;
-// false when too many do. leave must be called at its end.
-func (o *openSession) use() bool {
+// it is a BusyError when too many do. leave must be called at its end.
+func (o *openSession) use() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.users > maxWaitingCells {
-		return false
+		return &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
 	}
 	o.users++
 	o.expiry.Stop()
-	return true
+	return nil
 }
 
 func (o *openSession) leave() {
@@ -485,8 +485,8 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string) (Sessi
 	if err != nil {
 		return SessionInfo{}, err
 	}
-	if !o.use() {
-		return SessionInfo{}, &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
+	if err := o.use(); err != nil {
+		return SessionInfo{}, err
 	}
 	defer o.leave()
 	s.cancelCells(o, errReset)
@@ -581,7 +581,10 @@ func (s *Supervisor) closeSessions() {
 // handle, and counts as a use of it. It is closed when the session ends. No
 // handle, and DefaultHandle, mean the default session that was used last.
 func (s *Supervisor) Workspace(_ context.Context, client, id string) (string, *workspace.Dir, error) {
-	o, err := s.findFiles(client, id)
+	if id == "" {
+		id = DefaultHandle
+	}
+	o, err := s.find(client, id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -592,13 +595,6 @@ func (s *Supervisor) Workspace(_ context.Context, client, id string) (string, *w
 		o.renew()
 	}
 	return o.id, o.files, nil
-}
-
-func (s *Supervisor) findFiles(client, id string) (*openSession, error) {
-	if id == "" {
-		id = DefaultHandle
-	}
-	return s.find(client, id)
 }
 
 // lastDefault gives the client's default session that was used last.

@@ -33,10 +33,15 @@ func (d *Dir) Write(name string, data []byte) (Written, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.write(local, name, data)
+}
+
+// write writes one file within the limits. The caller holds mu.
+func (d *Dir) write(local, name string, data []byte) (Written, error) {
 	if err := d.fits(name, 1+d.missingFolders(local), int64(len(data))); err != nil {
 		return Written{}, err
 	}
-	_, err = d.root.Lstat(local)
+	_, err := d.root.Lstat(local)
 	w := Written{local, errors.Is(err, fs.ErrNotExist)}
 	return w, d.put(local, name, data, true)
 }
@@ -44,6 +49,8 @@ func (d *Dir) Write(name string, data []byte) (Written, error) {
 // WriteNew writes a file under the first name that is free: before, a number from 1
 // on, and after.
 func (d *Dir) WriteNew(before, after string, data []byte) (File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for number := 1; ; number++ {
 		name := fmt.Sprint(before, number, after)
 		local, err := d.writable(name)
@@ -53,7 +60,7 @@ func (d *Dir) WriteNew(before, after string, data []byte) (File, error) {
 		if _, err := d.root.Lstat(local); err == nil {
 			continue
 		}
-		if _, err := d.Write(name, data); err != nil {
+		if _, err := d.write(local, name, data); err != nil {
 			return File{}, err
 		}
 		return File{Name: local, Kind: Regular, Size: int64(len(data)), Modified: time.Now(), Type: typeOf(local)}, nil
