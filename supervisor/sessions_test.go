@@ -188,8 +188,18 @@ func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
 	for !s.ListSessions("a")[0].Running {
 		time.Sleep(time.Millisecond)
 	}
+	queued := make(chan Result)
+	go func() { queued <- cell(t, s, "a", id, "") }()
+	for cells := 0; cells < 2; time.Sleep(time.Millisecond) { // both can be cancelled
+		s.mu.Lock()
+		cells = len(s.running)
+		s.mu.Unlock()
+	}
 	if _, err := s.ResetSession(t.Context(), "a", id); err != nil {
 		t.Fatal(err)
+	}
+	if r := <-queued; r.Status != Cancelled || r.State != StateLost {
+		t.Errorf("the cell that waited: %+v", r)
 	}
 	if r := <-running; r.Status != Cancelled || r.State != StateLost || r.Error.Message != "the cell was cancelled: the session was reset" {
 		t.Errorf("the cell that ran: %+v %+v", r, r.Error)

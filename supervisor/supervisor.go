@@ -126,7 +126,11 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 		result := Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
 			Name: "Cancelled", Message: "the execution was cancelled before it started",
 		}}
-		if in != nil {
+		switch {
+		case in == nil:
+		case errors.Is(context.Cause(ctx), errReset):
+			result.State = StateLost
+		default:
 			result.State = StateKept
 		}
 		return result, nil

@@ -445,3 +445,36 @@ func names(files []File) string {
 	}
 	return strings.Join(all, " ")
 }
+
+// TestNewFilesTakeFreeNames, also when many are written at once.
+func TestNewFilesTakeFreeNames(t *testing.T) {
+	d, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if _, err := d.Write("new-1.txt", []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	names := make(chan string)
+	for i := range 20 {
+		go func() {
+			file, err := d.WriteNew("new-", ".txt", []byte{byte(i)})
+			if err != nil {
+				t.Error(err)
+			}
+			names <- file.Name
+		}()
+	}
+	taken := map[string]bool{"new-1.txt": true}
+	for range 20 {
+		name := <-names
+		if taken[name] {
+			t.Errorf("%s was taken", name)
+		}
+		taken[name] = true
+	}
+	if old, err := d.Read("new-1.txt", 0, 10); string(old.Data) != "old" {
+		t.Errorf("what was there is %q, %v", old.Data, err)
+	}
+}
