@@ -148,7 +148,7 @@ func (c *compiler) compile(ctx context.Context, dir string, modules []string, p 
 	if _, err := c.run(ctx, load); err != nil { // how it ends is the modules' affair
 		return err
 	}
-	freeze := launch{entry: "freeze.js", ours: true, permissions: Permissions{}.With("allow-read", denoDir).With("allow-write", denoDir), args: []string{denoDir}}
+	freeze := launch{entry: "freeze.js", workspace: denoDir, args: []string{"."}}
 	exit, err := c.run(ctx, freeze)
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // Options say how an Engine is made.
@@ -41,6 +42,9 @@ type Options struct {
 	// Policy is what may be fetched and used. Where it sets no minimum release
 	// age, Deno's own holds: 24 hours for npm and JSR.
 	Policy cache.Policy
+	// Wall is what children are started behind; the zero value is the best wall that
+	// the machine offers.
+	Wall launcher.Level
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	// Warm is how many children of each kind are kept started ahead of time at
@@ -48,6 +52,10 @@ type Options struct {
 	Warm   int
 	Limits supervisor.Limits
 	Log    *slog.Logger
+}
+
+func (o Options) walls() Walls {
+	return Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
 }
 
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
@@ -81,10 +89,14 @@ func New(o Options) (*Engine, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	var err error
+	if o.Permissions, err = o.Permissions.Open(); err != nil {
+		return nil, err
+	}
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
 	}
-	e := &Engine{options: o, scanners: newScanners(o.Warm), locating: make(chan struct{}, 1)}
+	e := &Engine{options: o, scanners: newScanners(o.Warm, o.walls()), locating: make(chan struct{}, 1)}
 	e.compiler = newCompiler(e)
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
@@ -172,7 +184,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
+	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.options.walls(), allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
 	_, hosts := p.Allowed("import")
 	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
 	if p.All() {

@@ -41,6 +41,7 @@ func (e endedError) Error() string { return "fetch packages: " + e.exit.Reason }
 type fetcher struct {
 	cache   *cache.Cache
 	binary  Binary
+	walls   Walls
 	allowed Permissions // of which those for imports matter
 	imports []string    // as flags
 	named   []string    // hosts that may be on private addresses
@@ -69,40 +70,45 @@ func (f fetcher) offline() bool { return f.cache.Offline() || f.policy.NoFetch }
 func (f fetcher) run(ctx context.Context, dir string, line func(string), args ...string) ([]byte, error) {
 	var child *supervisor.Child
 	started := make(chan struct{}) // closed when child is set
-	address, port := deadEnd, []uint16(nil)
+	around := Ours(f.walls)
+	address := deadEnd
 	var network *proxy
 	if !f.offline() {
-		var err error
-		network, err = startProxy(f.policy, f.named, func() {
+		network = newProxy(f.policy, f.named, func() {
 			<-started
 			if child != nil {
 				child.Kill(supervisor.Failed, "a connection failed")
 			}
 		})
-		if err != nil {
-			return nil, err
-		}
 		network.registryFirst = f.npmOnly
 		defer network.close()
-		address, port = network.url(), []uint16{network.port()}
+		var err error
+		if address, err = network.reachable(around); err != nil {
+			return nil, err
+		}
 	}
 	home, err := supervisor.NewRunDir()
 	if err != nil {
 		return nil, err
 	}
 	env, files := fetchEnv(address)
+	for _, file := range append(files, launcher.Certificates...) {
+		around.Optional(file)
+	}
+	for _, path := range []string{f.cache.DenoDir(), home, dir} {
+		around.See(path, path, launcher.Read|launcher.Write)
+	}
 	child, err = supervisor.Start(supervisor.Command{
-		Path: f.binary.Path,
+		Path: around.See(f.binary.Path, binaryName, launcher.Read|launcher.Execute),
 		Args: args,
 		Env:  append(env, "DENO_DIR="+f.cache.DenoDir()),
 		Dir:  home,
-		Wall: &launcher.Wall{
-			ReadOnly:  append(files, f.binary.Path, "/proc/self"),
-			ReadWrite: []string{f.cache.DenoDir(), home, dir},
-			Connect:   port,
-		},
+		Wall: around.Wall(),
 	}, f.fetchLimits())
 	close(started)
+	if err == nil && network != nil {
+		err = network.serve(child)
+	}
 	if err != nil {
 		return nil, err
 	}

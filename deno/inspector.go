@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/net/websocket"
+
+	"rillbox/supervisor"
 )
 
 // inspector is our end of one child's inspector, which speaks the Chrome DevTools
@@ -76,14 +79,18 @@ func (e *refusedError) Error() string { return e.text }
 const dialTime = 5 * time.Second
 
 // dialInspector connects to the inspector at address ("ws://127.0.0.1:…").
-func dialInspector(ctx context.Context, address string, limit int, notify func(notification)) (*inspector, error) {
+func dialInspector(ctx context.Context, child *supervisor.Child, address string, limit int, notify func(notification)) (*inspector, error) {
 	config, err := websocket.NewConfig(address, "http://127.0.0.1/")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", config.Location.Host)
+	port, err := strconv.ParseUint(config.Location.Port(), 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the session's process: %w", err)
+	}
+	conn, err := child.Dial(ctx, uint16(port))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the session's process: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -28,9 +29,9 @@ const ownDir = ".rillbox"
 // launch is what a child is started with.
 type launch struct {
 	entry       string // one of guestEntries, as a .js file; empty means that of runs
-	ours        bool   // it loads nothing of others
 	permissions Permissions
 	workspace   string            // its working directory; empty means one of its own
+	readOnly    bool              // the workspace
 	imports     map[string]string // an import map
 	install     plan
 	compiled    string   // a directory with compiled code; empty if there is none
@@ -39,20 +40,57 @@ type launch struct {
 	args        []string
 }
 
+// startable is a child that is ready to be started. Its surroundings are to be
+// closed then.
+type startable struct {
+	supervisor.Command
+	around *Surroundings
+	name   string // the child's, for Command.Dir
+}
+
+// start starts the child.
+func (p *startable) start(limits supervisor.Limits) (*supervisor.Child, error) {
+	defer p.around.Close()
+	return supervisor.Start(p.Command, limits)
+}
+
 // command writes the child's files into dir, save the program, and says how to
 // start Deno there.
-func (e *Engine) command(ctx context.Context, dir string, l launch) (supervisor.Command, error) {
-	own := filepath.Join(dir, ownDir)
-	denoDir := cmp.Or(l.keep, own)
+func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startable, err error) {
+	around, err := e.surround(l.permissions)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			around.Close()
+		}
+	}()
+	// What is written is written to paths, what the child is told are names.
+	ownPath := filepath.Join(dir, ownDir)
+	denoPath := cmp.Or(l.keep, ownPath)
+	name := around.See(dir, programName, launcher.Read|launcher.Write)
+	own := filepath.Join(name, ownDir)
+	denoDir := own
+	if l.keep != "" {
+		denoDir = around.See(l.keep, own, launcher.Read|launcher.Write)
+	}
+	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)
+	guest := around.See(e.guest, guestName, launcher.Read)
+	cwd := name
+	if l.workspace != "" {
+		cwd = around.Workspace(l.workspace, l.readOnly)
+		l.permissions = withWorkspace(l.permissions, cwd, l.readOnly)
+	}
 	programs := make([]string, len(l.files))
-	for i, name := range l.files {
-		programs[i] = filepath.Join(dir, name)
+	for i, file := range l.files {
+		programs[i] = filepath.Join(name, file)
 	}
-	if err := CheckPaths(append(programs, own, l.workspace, e.options.Cache.Dir())...); err != nil {
-		return supervisor.Command{}, err
+	if err := CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(os.MkdirAll(own, 0o700), os.MkdirAll(denoDir, 0o700)); err != nil {
-		return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
+	if err := errors.Join(os.MkdirAll(ownPath, 0o700), os.MkdirAll(denoPath, 0o700)); err != nil {
+		return nil, fmt.Errorf("make the run's directory: %w", err)
 	}
 	files := map[string][]byte{}
 	args := []string{
@@ -60,8 +98,8 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (supervisor.
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		if err := fillDenoDir(denoDir, l.compiled); err != nil {
-			return supervisor.Command{}, fmt.Errorf("make the run's directory: %w", err)
+		if err := fillDenoDir(denoPath, l.compiled); err != nil {
+			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
 		if l.compiled == "" {
 			args = append(args, "--no-code-cache")
@@ -70,91 +108,84 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (supervisor.
 	if len(l.imports) > 0 {
 		text, err := json.Marshal(map[string]any{"imports": l.imports})
 		if err != nil {
-			return supervisor.Command{}, fmt.Errorf("write the import map: %w", err)
+			return nil, fmt.Errorf("write the import map: %w", err)
 		}
-		path := filepath.Join(own, "import_map.json")
-		files[path] = text
-		args = append(args, "--import-map="+path)
+		files["import_map.json"] = text
+		args = append(args, "--import-map="+filepath.Join(own, "import_map.json"))
 	}
 	env := e.environment(denoDir)
-	readOnly := []string{e.binary.Path, e.guest}
 	if len(l.install.Lock) > 0 {
-		lock := filepath.Join(own, "lock.json")
-		files[lock] = l.install.Lock
-		args = append(args, "--lock="+lock)
+		files["lock.json"] = l.install.Lock
+		args = append(args, "--lock="+filepath.Join(own, "lock.json"))
 		npmrc := ""
 		env, npmrc = withRegistries(env, own, l.install.Registries)
 		if npmrc != "" {
-			files[filepath.Join(own, ".npmrc")] = []byte(npmrc)
+			files[".npmrc"] = []byte(npmrc)
 		}
-		modules, err := e.linkModules(ctx, denoDir, l.install)
+		modules, err := e.view(ctx, l.install)
 		if err != nil {
-			return supervisor.Command{}, err
+			return nil, err
 		}
-		readOnly = append(readOnly, modules)
+		if err := around.modules(modules, denoPath, denoDir); err != nil {
+			return nil, fmt.Errorf("make the run's directory: %w", err)
+		}
 	} else {
 		args = append(args, "--no-lock")
 	}
-	for path, content := range files {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return supervisor.Command{}, fmt.Errorf("write the run's files: %w", err)
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(ownPath, file), content, 0o600); err != nil {
+			return nil, fmt.Errorf("write the run's files: %w", err)
 		}
 	}
-	var wall *launcher.Wall
-	if !l.ours {
-		var err error
-		wall, err = l.permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log, readOnly, []string{dir, denoDir}, e.options.Cache.Dir())
-		if err != nil {
-			return supervisor.Command{}, err
-		}
-	}
-	args = append(args, e.flags(l.permissions, programs, own)...)
-	args = append(args, filepath.Join(e.guest, cmp.Or(l.entry, "bootstrap.js")))
-	return supervisor.Command{
-		Path:    e.binary.Path,
+	args = append(args, e.flags(l.permissions, around, programs, own)...)
+	args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
+	return &startable{supervisor.Command{
+		Path:    binary,
 		Args:    append(args, l.args...),
-		Env:     env,
+		Env:     append(env, around.Environment()...),
 		Dir:     dir,
-		OwnDir:  own,
+		OwnDir:  ownPath,
 		WorkDir: l.workspace,
-		Wall:    wall,
+		Cwd:     cwd,
+		Wall:    around.Wall(),
 		// Only the bootstrap module waits until it is asked to run others' code.
 		JoinLater: l.entry == "",
-	}, nil
+	}, around, name}, nil
 }
 
-// linkModules lets the modules of the plan be found in a run's DENO_DIR, and
-// gives the directory that they are in: the cache's own, or where the policy
-// restricts what may be used, one with the plan's modules and no others. What
-// Deno compiles is written into the run's directory, where no other run sees it.
-func (e *Engine) linkModules(ctx context.Context, denoDir string, p plan) (modules string, err error) {
-	modules = e.options.Cache.DenoDir()
-	if e.options.Policy.Restricts() {
-		if modules, err = e.view(ctx, p); err != nil {
-			return "", err
+// surround begins the surroundings of a child.
+func (e *Engine) surround(p Permissions) (*Surroundings, error) {
+	return p.Surround(e.options.walls(), append(supervisor.RunDirs(), e.options.Cache.Dir())...)
+}
+
+// modules lets the child find modules in its DENO_DIR, which it calls name: those
+// of npm and of URLs. Deno takes as modules only what is below its own directory
+// when links are followed.
+func (s *Surroundings) modules(modules, denoDir, name string) error {
+	for _, kind := range []string{"npm", "remote"} {
+		if !s.OwnRoot() {
+			s.See(filepath.Join(modules, kind), "", launcher.Read)
+			if err := os.Symlink(filepath.Join(modules, kind), filepath.Join(denoDir, kind)); err != nil {
+				return err
+			}
+			continue
 		}
-	}
-	if err := link(denoDir, modules); err != nil {
-		return "", fmt.Errorf("make the run's directory: %w", err)
-	}
-	return modules, nil
-}
-
-// link lets a DENO_DIR have the modules of another directory.
-func link(denoDir, modules string) error {
-	for _, name := range []string{"npm", "remote"} {
-		if err := os.Symlink(filepath.Join(modules, name), filepath.Join(denoDir, name)); err != nil {
+		if err := os.Mkdir(filepath.Join(denoDir, kind), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
+		s.See(filepath.Join(modules, kind), filepath.Join(name, kind), launcher.Read)
 	}
 	return nil
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself
 // needs or forbids.
-func (e *Engine) flags(p Permissions, programs []string, own string) []string {
-	p = p.With("allow-read", programs...).With("allow-write", "/dev/fd/3").With("deny-write", e.options.Cache.Dir(), own).IgnoreProxies(e.options.Env)
-	return p.Args()
+func (e *Engine) flags(p Permissions, around *Surroundings, programs []string, own string) []string {
+	p = p.With("allow-read", programs...).With("allow-write", "/dev/fd/3").With("deny-write", own)
+	if !around.OwnRoot() { // there the cache has no name
+		p = p.With("deny-write", e.options.Cache.Dir())
+	}
+	return p.IgnoreProxies(e.options.Env).Args()
 }
 
 // environment is a run's whole environment.

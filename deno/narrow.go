@@ -51,6 +51,7 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 		mine.values = append(mine.values, g.values...)
 		asked.grants[name] = mine
 	}
+	asked.opened = p.opened
 	return asked.clone(), nil
 }
 
@@ -86,7 +87,7 @@ func (p Permissions) covers(name string, want grant) error {
 func valueCovers(kind valueKind, granted, value string) bool {
 	switch kind {
 	case pathValue:
-		return within(value, granted) && within(resolved(value), resolved(granted))
+		return within(value, granted) // no link is followed below what is granted; see Permissions.open
 	case hostValue:
 		return hostCovers(granted, value)
 	default:

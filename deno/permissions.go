@@ -15,6 +15,9 @@ import (
 type Permissions struct {
 	all    bool
 	grants map[string]grant // by flag name without dashes, e.g. "allow-read"
+	// opened are the paths and programs that the operator granted, by their names in
+	// the flags; set by Open.
+	opened map[string]granted
 }
 
 // grant is one flag: bare (all of its kind) or a list of values.
@@ -285,7 +288,7 @@ func (p *Permissions) expandAll() {
 }
 
 func (p Permissions) clone() Permissions {
-	c := Permissions{all: p.all, grants: make(map[string]grant, len(p.grants))}
+	c := Permissions{all: p.all, grants: make(map[string]grant, len(p.grants)), opened: p.opened}
 	for name, g := range p.grants {
 		c.grants[name] = grant{bare: g.bare, values: slices.Clone(g.values)}
 	}

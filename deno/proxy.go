@@ -25,6 +25,7 @@ import (
 	netproxy "golang.org/x/net/proxy"
 
 	"rillbox/cache"
+	"rillbox/supervisor"
 )
 
 // proxy is the network of one fetching process: an HTTP proxy on loopback that
@@ -44,12 +45,11 @@ type proxy struct {
 	// upstream is the operator's own proxy for a URL, if any.
 	upstream func(*url.URL) (*url.URL, error)
 
-	user     *url.Userinfo
-	listener net.Listener
-	server   http.Server
-	stop     context.CancelFunc
-	open     http.Transport // for named hosts
-	public   http.Transport // for all others
+	user   *url.Userinfo
+	server http.Server
+	stop   context.CancelFunc
+	open   http.Transport // for named hosts
+	public http.Transport // for all others
 
 	mu       sync.Mutex
 	registry string // the first host, where that is npm's registry
@@ -75,13 +75,9 @@ func (e *privateError) Error() string {
 // noLog drops what net/http would log of connections that end early.
 var noLog = log.New(io.Discard, "", 0)
 
-// startProxy starts a proxy, which the caller closes.
-func startProxy(policy cache.Policy, named []string, failed func()) (*proxy, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start the proxy for fetching packages: %w", err)
-	}
-	p := &proxy{policy: policy, named: named, failed: sync.OnceFunc(failed), upstream: upstreamProxy, listener: listener}
+// newProxy makes a proxy, which the caller closes.
+func newProxy(policy cache.Policy, named []string, failed func()) *proxy {
+	p := &proxy{policy: policy, named: named, failed: sync.OnceFunc(failed), upstream: upstreamProxy}
 	p.user = url.UserPassword("rillbox", rand.Text())
 	p.open.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
 	p.public.DialContext = (&net.Dialer{Timeout: connectTime, Control: checkPublic}).DialContext
@@ -91,8 +87,36 @@ func startProxy(policy cache.Policy, named []string, failed func()) (*proxy, err
 	p.server.Handler, p.server.ErrorLog = p, noLog
 	p.server.ReadHeaderTimeout = 10 * time.Second
 	p.server.BaseContext = func(net.Listener) context.Context { return ctx }
+	return p
+}
+
+// proxyPort is where a child with a network of its own finds its proxy.
+const proxyPort = 8080
+
+// reachable gives the address at which a child with these surroundings reaches
+// the proxy: in its own network, where serve listens once it has been started, or
+// on the machine's loopback, where the proxy listens from here on.
+func (p *proxy) reachable(around *Surroundings) (string, error) {
+	if around.OwnNetwork() {
+		around.Listen(proxyPort)
+		return p.url(fmt.Sprintf("127.0.0.1:%d", proxyPort)), nil
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("start the proxy for fetching packages: %w", err)
+	}
 	go func() { _ = p.server.Serve(listener) }() // ends with close
-	return p, nil
+	around.Connect(uint16(listener.Addr().(*net.TCPAddr).Port))
+	return p.url(listener.Addr().String()), nil
+}
+
+// serve listens in the network of a child, where that has one of its own.
+func (p *proxy) serve(child *supervisor.Child) error {
+	listeners, err := child.Listeners()
+	for _, listener := range listeners {
+		go func() { _ = p.server.Serve(listener) }() // ends with close
+	}
+	return err
 }
 
 // upstreamProxy is the proxy of our environment for a URL, as for our own
@@ -102,17 +126,15 @@ func upstreamProxy(u *url.URL) (*url.URL, error) {
 }
 
 // url is the proxy's address for a process's environment.
-func (p *proxy) url() string {
-	return (&url.URL{Scheme: "http", User: p.user, Host: p.listener.Addr().String()}).String()
+func (p *proxy) url(host string) string {
+	return (&url.URL{Scheme: "http", User: p.user, Host: host}).String()
 }
-
-func (p *proxy) port() uint16 { return uint16(p.listener.Addr().(*net.TCPAddr).Port) }
 
 // close ends all connections, and says what went wrong with the first that
 // could not be made, or nil.
 func (p *proxy) close() *connectError {
 	p.stop()
-	_ = p.server.Close() // nobody needs the listener any more
+	_ = p.server.Close() // nobody needs its listeners any more
 	p.open.CloseIdleConnections()
 	p.public.CloseIdleConnections()
 	p.mu.Lock()

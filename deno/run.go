@@ -56,8 +56,9 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		}
 	}
 	w, ended, err := e.takeWorker(ctx, launch{
-		permissions: withWorkspace(permissions, p.Workspace, p.ReadOnly),
+		permissions: permissions,
 		workspace:   p.Workspace,
+		readOnly:    p.ReadOnly,
 		imports:     wanted.imports,
 		install:     install,
 		compiled:    e.compiler.of(ctx, wanted.modules, install),

@@ -72,7 +72,8 @@ func init() {
 
 // scanners parse programs, and remember what they found.
 type scanners struct {
-	pool *supervisor.Pool[scanner]
+	walls Walls
+	pool  *supervisor.Pool[scanner]
 
 	mu   sync.Mutex
 	kept map[string]scanned
@@ -86,9 +87,9 @@ const (
 	scanKeptSize = 32 << 10
 )
 
-func newScanners(warm int) *scanners {
-	s := &scanners{kept: map[string]scanned{}}
-	s.pool = supervisor.NewPool(warm, func(context.Context) (scanner, error) { return startScanner() })
+func newScanners(warm int, walls Walls) *scanners {
+	s := &scanners{walls: walls, kept: map[string]scanned{}}
+	s.pool = supervisor.NewPool(warm, func(context.Context) (scanner, error) { return s.start() })
 	return s
 }
 
@@ -126,7 +127,7 @@ func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
 func (s *scanners) take() (one scanner, used func(), err error) {
 	one, ok, ended := s.pool.Take()
 	if !ok {
-		if one, err = startScanner(); err != nil {
+		if one, err = s.start(); err != nil {
 			ended()
 			return one, nil, fmt.Errorf("start a process to parse the program: %w", err)
 		}
@@ -204,7 +205,7 @@ func (s scanner) ask(ctx context.Context, request scanRequest, answer any) (hard
 	return err != nil, nil
 }
 
-func startScanner() (scanner, error) {
+func (s *scanners) start() (scanner, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return scanner{}, err
@@ -215,12 +216,14 @@ func startScanner() (scanner, error) {
 	}
 	limits := supervisor.DefaultLimits()
 	limits.Memory = scanMemory
+	around := Ours(s.walls)
 	child, err := supervisor.Start(supervisor.Command{
-		Path: self,
+		Path: around.See(self, scannerName, launcher.Read|launcher.Execute),
 		Args: []string{scanArg},
 		Env:  []string{"GOMAXPROCS=2", "GOTRACEBACK=none"},
 		Dir:  dir,
-		Wall: &launcher.Wall{ReadOnly: []string{self}},
+		Cwd:  "/",
+		Wall: around.Wall(),
 	}, limits)
 	if err != nil {
 		return scanner{}, errors.Join(err, os.RemoveAll(dir))

@@ -4,6 +4,7 @@ package deno
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,11 +12,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // A session is one Deno process that evaluates one cell after the other. Its
@@ -82,7 +85,7 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 	if err != nil {
 		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
 	}
-	if s.child, err = supervisor.Start(command, e.options.Limits); err != nil {
+	if s.child, err = command.start(e.options.Limits); err != nil {
 		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
 	}
 	if err := s.begin(ctx); err != nil {
@@ -114,55 +117,63 @@ func withWorkspace(p Permissions, workspace string, readOnly bool) Permissions {
 const inspectorLog = "DENO_LOG=error,deno_inspector_server=info/Debugger listening|rror"
 
 // command writes the session's files into dir and says how to start Deno there.
-func (s *session) command(dir string, o supervisor.SessionOptions) (supervisor.Command, error) {
+func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable, err error) {
 	e := s.engine
-	own := filepath.Join(dir, ownDir)
-	denoDir, modules := filepath.Join(own, "deno"), filepath.Join(own, "modules")
-	if err := CheckPaths(o.Workspace, own, e.options.Cache.Dir()); err != nil {
-		return supervisor.Command{}, err
+	around, err := e.surround(s.permissions)
+	if err != nil {
+		return nil, err
 	}
-	if err := MakeDenoDir(denoDir); err != nil {
-		return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
+	defer func() {
+		if err != nil {
+			around.Close()
+		}
+	}()
+	ownPath := filepath.Join(dir, ownDir)
+	denoPath, modules := filepath.Join(ownPath, "deno"), filepath.Join(ownPath, "modules")
+	if err := MakeDenoDir(denoPath); err != nil {
+		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
-	var err error
 	if s.modules, err = newSessionModules(modules, e.options.Cache.DenoDir()); err != nil {
-		return supervisor.Command{}, err
+		return nil, err
 	}
-	if err := link(denoDir, modules); err != nil {
-		return supervisor.Command{}, fmt.Errorf("make the session's directory: %w", err)
+	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)
+	guest := around.See(e.guest, guestName, launcher.Read)
+	denoDir := around.See(denoPath, filepath.Join(programName, "deno"), launcher.Read|launcher.Write)
+	if err := around.modules(modules, denoPath, denoDir); err != nil {
+		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
-	stdin, err := s.openStdin(own)
+	around.Dial()
+	permissions, cwd := s.permissions, o.Workspace
+	if cwd != "" {
+		cwd = around.Workspace(cwd, o.ReadOnly)
+		permissions = withWorkspace(permissions, cwd, o.ReadOnly)
+	}
+	if err := CheckPaths(cwd, denoDir, e.options.Cache.Dir()); err != nil {
+		return nil, err
+	}
+	stdin, err := s.openStdin(ownPath)
 	if err != nil {
-		return supervisor.Command{}, err
-	}
-	permissions := withWorkspace(s.permissions, o.Workspace, o.ReadOnly)
-	wall, err := permissions.SecondWall(e.options.WithoutSecondWall, e.options.Log,
-		[]string{e.binary.Path, e.guest, modules}, []string{denoDir}, e.options.Cache.Dir())
-	if err != nil {
-		return supervisor.Command{}, errors.Join(err, stdin.Close())
-	}
-	if wall != nil {
-		wall.Listen = true
+		return nil, err
 	}
 	args := []string{
 		"run", "--quiet", "--no-config", "--node-modules-dir=none", "--no-prompt", "--cached-only", "--no-code-cache", "--no-lock",
 		"--inspect-wait=127.0.0.1:0", "--inspect-publish-uid=stderr",
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
-	permissions = permissions.With("deny-write", e.options.Cache.Dir(), own).IgnoreProxies(e.options.Env)
-	args = append(append(args, permissions.Args()...), filepath.Join(e.guest, "session.js"))
-	return supervisor.Command{
-		Path:    e.binary.Path,
+	args = append(append(args, e.flags(permissions, around, nil, denoDir)...), filepath.Join(guest, "session.js"))
+	return &startable{supervisor.Command{
+		Path:    binary,
 		Args:    args,
-		Env:     append(e.environment(denoDir), inspectorLog, "NPM_CONFIG_REGISTRY="+sessionRegistry),
+		Env:     slices.Concat(e.environment(denoDir), around.Environment(), []string{inspectorLog, "NPM_CONFIG_REGISTRY=" + sessionRegistry}),
 		Dir:     dir,
-		OwnDir:  own,
+		OwnDir:  ownPath,
 		WorkDir: o.Workspace,
-		Wall:    wall,
+		Cwd:     cmp.Or(cwd, denoDir),
+		Wall:    around.Wall(),
 		Stdin:   stdin,
 		// No cell comes before the child has its baseline.
 		JoinLater: true,
-	}, nil
+	}, around, denoDir}, nil
 }
 
 func (s *session) openStdin(dir string) (theirs *os.File, err error) {
@@ -217,7 +228,7 @@ func (s *session) connect(ctx context.Context, address string) error {
 	ready := make(chan struct{})
 	begun := false
 	limit := 2*(limits.Result+limits.Displays) + frameRoom // a text in a text has its quotes escaped
-	i, err := dialInspector(ctx, address, int(min(limit, math.MaxInt32)), func(n notification) {
+	i, err := dialInspector(ctx, s.child, address, int(min(limit, math.MaxInt32)), func(n notification) {
 		switch n.Method {
 		case "Runtime.bindingCalled":
 			if begun {

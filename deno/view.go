@@ -19,7 +19,7 @@ import (
 // whatever path or specifier its program makes up, packages that others fetched
 // are not there.
 
-const viewKind = "modules"
+const viewKind = "modules2"
 
 // view gives the plan's view from the cache, or makes it. It is a copy, because
 // Deno takes as modules only what is below its own directory when links are
@@ -38,6 +38,11 @@ func (e *Engine) view(ctx context.Context, p plan) (string, error) {
 	}
 	key := sha256.Sum256(described)
 	dir, _, err := e.options.Cache.Tree(ctx, viewKind, "deno/"+hex.EncodeToString(key[:]), func(_ context.Context, dir string) error {
+		for _, kind := range []string{"npm", "remote"} {
+			if err := os.Mkdir(filepath.Join(dir, kind), 0o700); err != nil {
+				return err
+			}
+		}
 		for _, path := range paths {
 			if err := copyInto(dir, e.options.Cache.DenoDir(), path); err != nil {
 				return fmt.Errorf("copy %s for the programs that may use it: %w", path, err)

@@ -20,6 +20,7 @@ import (
 type worker struct {
 	child  *supervisor.Child
 	dir    string
+	name   string // the child's name for dir
 	frames *FrameReader
 	ready  bool // it has asked
 }
@@ -38,7 +39,7 @@ var aheadFiles = []string{"main.js", "main.mjs", "main.cjs", "main.jsx", "main.t
 // one. ended must be called when the run has ended, whatever the error.
 func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended func(), err error) {
 	ended = func() {}
-	if len(l.args) == 0 && len(l.imports) == 0 && len(l.install.Lock) == 0 && slices.Contains(aheadFiles, l.files[0]) &&
+	if len(l.args) == 0 && len(l.imports) == 0 && len(l.install.Lock) == 0 && l.workspace == "" && slices.Contains(aheadFiles, l.files[0]) &&
 		slices.Equal(l.permissions.Args(), e.options.Permissions.Args()) {
 		var ok bool
 		if w, ok, ended = e.pool.Take(); ok {
@@ -83,11 +84,11 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	child, err := supervisor.Start(command, e.options.Limits)
+	child, err := command.start(e.options.Limits)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &worker{child: child, dir: dir, frames: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, nil
+	return &worker{child: child, dir: dir, name: command.name, frames: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, nil
 }
 
 // getReady takes the worker at its word that it asks for its program.
@@ -110,7 +111,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 		w.frames.AllowDisplays(limits.Displays)
 		w.child.SetDeadline(p.Timeout, "the program")
 		w.feed(map[string]any{
-			"source":   map[string]any{"url": fileURL(file), "name": m.name, "prelude": m.prelude},
+			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.file)), "name": m.name, "prelude": m.prelude},
 			"commonjs": m.commonjs,
 			"node":     process,
 			"limit":    limits.Result,

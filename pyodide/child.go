@@ -8,16 +8,18 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // needs are what a child of ours needs itself, beside what a guest may do.
 type needs struct {
-	read    []string // files and directories
-	connect string   // host:port; empty for none
+	read    []seen // files and directories
+	gateway bool   // it may reach the package gateway
 	// dir is the child's own directory; empty means a new one.
 	dir string
 	// workspace is a directory that the guest may read and, unless readOnly,
@@ -30,38 +32,102 @@ type needs struct {
 	background, ahead bool
 }
 
-// startChild starts Deno on a module of ours with exactly these permissions and
-// what it needs, the wire included.
-func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, error) {
-	if err := deno.CheckPaths(append([]string{e.o.Cache.Dir(), own.workspace}, own.read...)...); err != nil {
-		return nil, err
-	}
-	if own.workspace != "" {
-		granted = granted.With("allow-read", own.workspace)
-		if !own.readOnly {
-			granted = granted.With("allow-write", own.workspace)
+// seen is a file or directory of ours that a child reads, and the name that it has
+// in a root of the child's own.
+type seen struct{ path, name string }
+
+// The names of what is ours in a child's root.
+const (
+	pyodideName  = "/rillbox/pyodide"
+	snapshotName = "/rillbox/snapshot"
+	workerName   = "/rillbox/worker"
+)
+
+// reads are what every child that loads Python from the snapshot reads.
+func (rt *runtime) reads() []seen {
+	return []seen{{rt.pyodide.Dir, pyodideName}, {rt.snapshot, snapshotName}, {rt.worker, workerName}}
+}
+
+// gatewayPort is where a child with a network of its own finds the package gateway.
+const gatewayPort = 8080
+
+// started is a child with what it was told of where things are.
+type started struct {
+	*supervisor.Child
+	names   map[string]string // by paths of ours
+	gateway string            // host:port; empty when it may not reach it
+}
+
+// name is the child's name for a path of ours, or for one below it.
+func (s started) name(path string) string {
+	nearest, name := "", path
+	for from, to := range s.names {
+		if rest, below := strings.CutPrefix(path, from); below && (rest == "" || rest[0] == '/') && len(from) > len(nearest) {
+			nearest, name = from, to+rest
 		}
 	}
-	wall, err := granted.SecondWall(e.o.WithoutSecondWall, e.o.Log, append([]string{rt.deno.Path}, own.read...), nil, e.o.Cache.Dir())
+	return name
+}
+
+// startChild starts Deno on a module of the worker's with exactly these permissions
+// and what it needs, the wire included. Of the arguments, those that are paths of
+// what it reads, and the workspace's, become the child's names for them.
+func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (child started, err error) {
+	around, err := granted.Surround(deno.Walls{Level: e.o.Wall, Without: e.o.WithoutSecondWall, Log: e.o.Log}, append(supervisor.RunDirs(), e.o.Cache.Dir())...)
 	if err != nil {
-		return nil, err
+		return started{}, err
 	}
-	permissions := granted.With("allow-read", own.read...).With("allow-write", wirePath).With("deny-write", e.o.Cache.Dir()).IgnoreProxies(e.o.Env)
-	if own.connect != "" {
-		permissions = permissions.With("allow-net", own.connect)
-		if address, err := netip.ParseAddrPort(own.connect); err == nil && wall != nil {
-			wall.Connect = append(wall.Connect, address.Port())
-		}
-	}
+	defer around.Close()
 	dir := own.dir
 	if dir == "" {
 		if dir, err = supervisor.NewRunDir(); err != nil {
-			return nil, err
+			return started{}, err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, os.RemoveAll(dir))
+			}
+		}()
+	}
+	if err := deno.MakeDenoDir(filepath.Join(dir, "deno")); err != nil {
+		return started{}, fmt.Errorf("make a Python worker's directory: %w", err)
+	}
+	home := around.See(dir, "/program", launcher.Read)
+	child.names = map[string]string{}
+	var reads []string
+	for _, s := range own.read {
+		child.names[s.path] = around.See(s.path, s.name, launcher.Read)
+		reads = append(reads, child.names[s.path])
+	}
+	cwd := home
+	if own.workspace != "" {
+		cwd = around.Workspace(own.workspace, own.readOnly)
+		child.names[own.workspace] = cwd
+		granted = granted.With("allow-read", cwd)
+		if !own.readOnly {
+			granted = granted.With("allow-write", cwd)
 		}
 	}
-	denoDir := filepath.Join(dir, "deno")
-	if err := deno.MakeDenoDir(denoDir); err != nil {
-		return nil, fmt.Errorf("make a Python worker's directory: %w", err)
+	if err := deno.CheckPaths(append([]string{e.o.Cache.Dir(), cwd}, reads...)...); err != nil {
+		return started{}, err
+	}
+	permissions := granted.With("allow-read", reads...).With("allow-write", wirePath).IgnoreProxies(e.o.Env)
+	if !around.OwnRoot() { // there the cache has no name
+		permissions = permissions.With("deny-write", e.o.Cache.Dir())
+	}
+	if own.gateway && around.OwnNetwork() {
+		around.Listen(gatewayPort)
+		child.gateway = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), gatewayPort).String()
+	} else if own.gateway {
+		child.gateway = rt.gateway.Addr()
+		address, err := netip.ParseAddrPort(child.gateway)
+		if err != nil {
+			return started{}, errors.New("start a Python worker: the package gateway has no port")
+		}
+		around.Connect(address.Port())
+	}
+	if own.gateway {
+		permissions = permissions.With("allow-net", child.gateway)
 	}
 	limits := e.o.Limits
 	flags := []string{
@@ -88,21 +154,37 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 		"run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--node-modules-dir=none", "--no-remote", "--no-npm", "--no-code-cache",
 		"--v8-flags=" + strings.Join(flags, ","),
 	}
-	argv = append(append(argv, permissions.Args()...), module)
-	child, err := supervisor.Start(supervisor.Command{
-		Path:       rt.deno.Path,
-		Args:       append(argv, args...),
-		Env:        append(e.environment(), "HOME="+dir, "DENO_DIR="+denoDir),
+	argv = append(append(argv, permissions.Args()...), child.name(filepath.Join(rt.worker, module)))
+	for _, arg := range args {
+		argv = append(argv, child.name(arg))
+	}
+	child.Child, err = supervisor.Start(supervisor.Command{
+		Path:       around.See(rt.deno.Path, "/rillbox/deno", launcher.Read|launcher.Execute),
+		Args:       argv,
+		Env:        slices.Concat(e.environment(), around.Environment(), []string{"HOME=" + home, "DENO_DIR=" + filepath.Join(home, "deno")}),
 		Dir:        dir,
 		WorkDir:    own.workspace,
+		Cwd:        cwd,
 		Runtime:    startMemory,
-		Wall:       wall,
+		Wall:       around.Wall(),
 		Background: own.background,
 		Ahead:      own.ahead,
 		JoinLater:  own.guest,
 	}, limits)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start a Python worker: %w", err), os.RemoveAll(dir))
+		return started{}, fmt.Errorf("start a Python worker: %w", err)
+	}
+	listeners, err := child.Listeners()
+	for _, l := range listeners {
+		go rt.gateway.Serve(l)
+		e.jobs.Go(func() {
+			<-child.Ended()
+			_ = l.Close()
+		})
+	}
+	if err != nil {
+		child.Kill(supervisor.Crashed, err.Error())
+		return started{}, fmt.Errorf("start a Python worker: %w", err)
 	}
 	return child, nil
 }

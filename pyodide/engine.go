@@ -33,6 +33,7 @@ import (
 	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // Options are the choices that an Engine has; Cache is required.
@@ -61,6 +62,9 @@ type Options struct {
 	// process of their own, for who ends right after a run. Else they are made
 	// while the engine lives.
 	LeaveImages bool
+	// Wall is what children are started behind; the zero value is the best wall that
+	// the machine offers.
+	Wall launcher.Level
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	// Log gets what goes wrong behind the scenes; nil discards it.
@@ -102,6 +106,10 @@ func New(o Options) (*Engine, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if o.Permissions, err = o.Permissions.Open(); err != nil {
+		return nil, err
 	}
 	e := &Engine{o: o, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())

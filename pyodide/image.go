@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func (r *run) lend(files []planFile) []string {
 				image, err = r.worker.loan.Add(image)
 			}
 			if err == nil {
-				images[i] = image
+				images[i] = r.worker.child.name(image)
 			} else if !errors.Is(err, cache.ErrMiss) {
 				r.e.o.Log.Warn("the image of a Python package is not used", "file", file.Filename, "error", err)
 			}
@@ -128,8 +127,8 @@ func (e *Engine) makeImage(ctx context.Context, rt *runtime, file planFile) erro
 
 // unpack has a child of its own make the image of a wheel.
 func (e *Engine) unpack(ctx context.Context, rt *runtime, file planFile, wheel string, w io.Writer) error {
-	own := needs{read: []string{rt.pyodide.Dir, rt.snapshot, rt.worker, wheel}, background: true}
-	child, err := e.startChild(rt, deno.Permissions{}, own, filepath.Join(rt.worker, "image.js"),
+	own := needs{read: append(rt.reads(), seen{wheel, "/rillbox/wheel"}), background: true}
+	child, err := e.startChild(rt, deno.Permissions{}, own, "image.js",
 		rt.pyodide.Dir, rt.snapshot, wheel, file.Filename, file.Dir)
 	if err != nil {
 		return err

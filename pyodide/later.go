@@ -15,6 +15,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // A process that ends with its run, as `rillbox run` does, leaves the images that
@@ -31,6 +32,7 @@ type later struct {
 	Cache             string
 	Path, DenoPath    string
 	Limits            supervisor.Limits
+	Wall              launcher.Level
 	WithoutSecondWall bool
 	Files             []planFile
 }
@@ -55,7 +57,7 @@ func (e *Engine) leaveImages() (*os.Process, error) {
 		return nil, nil
 	}
 	text, err := json.Marshal(later{
-		e.o.Cache.Dir(), e.o.Path, e.o.DenoPath, e.o.Limits, e.o.WithoutSecondWall, files,
+		e.o.Cache.Dir(), e.o.Path, e.o.DenoPath, e.o.Limits, e.o.Wall, e.o.WithoutSecondWall, files,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the images that are left: %w", err)
@@ -103,7 +105,7 @@ func makeLeftImages(input io.Reader) error {
 	}
 	defer unlock()
 	e, err := New(Options{
-		Cache: c, Path: l.Path, DenoPath: l.DenoPath, Limits: l.Limits, WithoutSecondWall: l.WithoutSecondWall,
+		Cache: c, Path: l.Path, DenoPath: l.DenoPath, Limits: l.Limits, Wall: l.Wall, WithoutSecondWall: l.WithoutSecondWall,
 	})
 	if err != nil {
 		return err

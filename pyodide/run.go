@@ -61,6 +61,7 @@ func newRun(e *Engine, rt *runtime, w *worker, p supervisor.Program, emit func(s
 func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	child, limits := r.worker.child, r.e.o.Limits
 	r.grant = r.rt.gateway.Grant(r.tell)
+	r.grant.At(child.gateway)
 	defer r.grant.Close()
 	child.Attach(ctx, r.emit)
 	child.SetDeadline(limits.InstallTimeout, "package installation")

@@ -74,16 +74,17 @@ func (s *session) start(permissions deno.Permissions, o supervisor.SessionOption
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	own := needs{
-		read:    []string{s.rt.pyodide.Dir, s.rt.snapshot, s.rt.worker, path},
-		connect: s.rt.gateway.Addr(), dir: dir, workspace: o.Workspace, readOnly: o.ReadOnly,
+		read: append(s.rt.reads(), seen{path, "/rillbox/control"}),
+		dir:  dir, workspace: o.Workspace, readOnly: o.ReadOnly,
 	}
-	child, loan, err := s.e.startLending(s.rt, permissions, own, filepath.Join(s.rt.worker, "session.js"), s.rt.pyodide.Dir, s.rt.snapshot, path, o.Workspace)
+	child, loan, err := s.e.startLending(s.rt, permissions, own, "session.js", s.rt.pyodide.Dir, s.rt.snapshot, path, o.Workspace)
 	if err != nil {
 		return errors.Join(err, s.control.Close(), os.RemoveAll(dir))
 	}
 	frames := deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
 	s.worker = &worker{child: child, frames: frames, loan: loan}
 	s.grant = s.rt.gateway.Grant(nil)
+	s.grant.At(child.gateway)
 	child.Attach(context.Background(), func(supervisor.Event) {})
 	go func() {
 		s.exit = child.Wait()

@@ -103,8 +103,8 @@ func snapshotKey(rt *runtime) (string, error) {
 }
 
 func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) error {
-	own := needs{read: []string{rt.pyodide.Dir, rt.pyodide.Micropip, rt.worker}}
-	child, err := e.startChild(rt, deno.Permissions{}, own, filepath.Join(rt.worker, "snapshot.js"),
+	own := needs{read: []seen{{rt.pyodide.Dir, pyodideName}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)}, {rt.worker, workerName}}}
+	child, err := e.startChild(rt, deno.Permissions{}, own, "snapshot.js",
 		rt.pyodide.Dir, rt.pyodide.Micropip, filepath.Join(rt.worker, "rillbox"))
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"rillbox/cache"
 	"rillbox/deno"
@@ -38,7 +37,7 @@ const (
 
 // worker is a child that has loaded Python, or is about to, and takes one request.
 type worker struct {
-	child  *supervisor.Child
+	child  started
 	frames *deno.FrameReader
 	loan   *cache.Loan // what it may read of the cache's packages
 	ready  bool        // it has said that it takes a request
@@ -71,13 +70,12 @@ func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions, p superv
 
 // launchWorker starts a worker that has what every one needs beside its own needs.
 func (e *Engine) launchWorker(rt *runtime, permissions deno.Permissions, own needs) (*worker, error) {
-	own.read = []string{rt.pyodide.Dir, rt.snapshot, rt.worker}
-	own.connect = rt.gateway.Addr()
+	own.read = rt.reads()
 	ahead := ""
 	if own.ahead {
 		ahead = "ahead"
 	}
-	child, loan, err := e.startLending(rt, permissions, own, filepath.Join(rt.worker, "worker.js"), rt.pyodide.Dir, rt.snapshot, ahead, own.workspace)
+	child, loan, err := e.startLending(rt, permissions, own, "worker.js", rt.pyodide.Dir, rt.snapshot, ahead, own.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -86,15 +84,15 @@ func (e *Engine) launchWorker(rt *runtime, permissions deno.Permissions, own nee
 }
 
 // startLending is startChild for a child that is lent images of packages.
-func (e *Engine) startLending(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (*supervisor.Child, *cache.Loan, error) {
+func (e *Engine) startLending(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (started, *cache.Loan, error) {
 	loan, err := e.o.Cache.Lend()
 	if err != nil {
-		return nil, nil, err
+		return started{}, nil, err
 	}
-	own.read, own.guest = append(own.read, loan.Dir()), true
+	own.read, own.guest, own.gateway = append(own.read, seen{loan.Dir(), "/rillbox/loan"}), true, true
 	child, err := e.startChild(rt, granted, own, module, args...)
 	if err != nil {
-		return nil, nil, errors.Join(err, loan.Close())
+		return started{}, nil, errors.Join(err, loan.Close())
 	}
 	e.jobs.Go(func() {
 		<-child.Ended()

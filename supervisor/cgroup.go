@@ -29,7 +29,7 @@ const cgroupPrefix = "rillbox-"
 
 // newCgroup makes a child's cgroup, or nil where the machine offers none.
 func newCgroup(limits Limits) *launcher.Cgroup {
-	if launcher.OfferedCgroup().Name == "" {
+	if !launcher.OfferedCgroup().Offered {
 		return nil
 	}
 	name := fmt.Sprintf("%s%d-%d", cgroupPrefix, os.Getpid(), cgroups.Add(1))

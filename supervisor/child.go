@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -26,9 +27,12 @@ type Command struct {
 	// Dir is the child's own directory, made by NewRunDir; it is removed when the
 	// child has ended.
 	Dir string
-	// WorkDir is the working directory; empty means Dir. It stays when the child
-	// ends. One made by NewRunDir is bounded as Dir is.
+	// WorkDir is the workspace, if there is one. It stays when the child ends. One
+	// made by NewRunDir is bounded as Dir is.
 	WorkDir string
+	// Cwd is the working directory, by the name that it has for the child; empty
+	// means WorkDir, and without one Dir.
+	Cwd string
 	// OwnDir is a directory in Dir with files of ours, which do not count
 	// towards Limits.FileBytes and Limits.Files; the guest must not be able to
 	// write there. Empty means that there is none.
@@ -64,6 +68,7 @@ type Child struct {
 	command Command
 	limits  Limits
 	process *os.Process
+	sockets launcher.Started // in its own network
 	stdin   *os.File
 	frames  *frames
 	group   *launcher.Cgroup
@@ -143,11 +148,11 @@ func Start(command Command, limits Limits) (*Child, error) {
 	if command.JoinLater {
 		join = nil
 	}
-	process, err := spawn(launcher.Command{
+	started, err := spawn(launcher.Command{
 		Path:  command.Path,
 		Args:  command.Args,
 		Env:   command.Env,
-		Dir:   cmp.Or(command.WorkDir, command.Dir),
+		Dir:   cmp.Or(command.Cwd, command.WorkDir, command.Dir),
 		Files: theirs,
 		Policy: launcher.Policy{
 			Cgroup:    join,
@@ -165,7 +170,8 @@ func Start(command Command, limits Limits) (*Child, error) {
 		command: command,
 		limits:  limits,
 		group:   group,
-		process: process,
+		process: started.Process,
+		sockets: started,
 		stdin:   ends[0].ours,
 		out:     newStream(ends[1].ours, Stdout, limits.Output),
 		err:     newStream(ends[2].ours, Stderr, limits.Output),
@@ -299,6 +305,34 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 	})
 }
 
+// Listeners are the sockets in the child's own network that Wall.Listen asked for.
+// They end with the child.
+func (c *Child) Listeners() ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, file := range c.sockets.Listeners {
+		l, err := net.FileListener(file)
+		if err != nil {
+			return listeners, fmt.Errorf("listen in the child's network: %w", err)
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+// Dial connects to a TCP port of 127.0.0.1 where the child listens: once, where it
+// has a network of its own.
+func (c *Child) Dial(ctx context.Context, port uint16) (net.Conn, error) {
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	if c.sockets.Socket == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	conn, err := connect(c.sockets.Socket, port)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s in the child's network: %w", address, err)
+	}
+	return conn, nil
+}
+
 // MarkBaseline says that the child's runtime is up and the guest comes next: the
 // memory that the child has now is the runtime's, which does not count towards
 // Limits.Memory, and from here on it gets one processor's worth of time. Call it
@@ -321,7 +355,21 @@ func (c *Child) Kill(status Status, reason string) {
 	if c.status == "" {
 		c.status, c.reason = status, reason
 	}
-	_ = syscall.Kill(-c.pid(), syscall.SIGKILL) // ESRCH: it has just ended
+	c.kill()
+}
+
+// kill ends the child's processes. In a PID namespace of its own they end with the
+// first of them, in whatever group they are.
+func (c *Child) kill() {
+	pid := -c.pid()
+	if c.ownProcesses() {
+		pid = -pid
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL) // ESRCH: it has just ended
+}
+
+func (c *Child) ownProcesses() bool {
+	return c.command.Wall != nil && c.command.Wall.Level == launcher.Namespaces
 }
 
 // reap waits for the process, ends what is left of its group, and tells Wait.
@@ -333,9 +381,12 @@ func (c *Child) reap() {
 		c.deadline.Stop()
 	}
 	c.mu.Unlock()
-	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
-	<-c.joined // its number is its own until here
-	c.group.Kill()
+	if !c.ownProcesses() { // else none is left
+		c.kill()
+		<-c.joined // its number is its own until here
+		c.group.Kill()
+	}
+	<-c.joined
 	state, _ := c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true, Dir: c.command.Dir, Cgroup: c.group.Join()})
 	c.checkGroup()
@@ -360,6 +411,7 @@ var leaving sync.WaitGroup
 // leave removes the directory and the cgroup of a child that has ended. Nobody
 // waits for that but RemoveServerDir.
 func (c *Child) leave() {
+	c.sockets.Close()
 	go func() {
 		defer leaving.Done()
 		removeRunDir(c.command.Dir)
@@ -424,9 +476,9 @@ func (c *Child) Ended() <-chan struct{} { return c.done }
 
 // spawn starts children from one thread that lives as long as we do: a child's
 // parent-death signal comes when the thread that started it ends.
-var spawn = func() func(launcher.Command) (*os.Process, error) {
+var spawn = func() func(launcher.Command) (launcher.Started, error) {
 	type answer struct {
-		process *os.Process
+		started launcher.Started
 		err     error
 	}
 	type request struct {
@@ -435,18 +487,18 @@ var spawn = func() func(launcher.Command) (*os.Process, error) {
 	}
 	requests := make(chan request)
 	var once sync.Once
-	return func(command launcher.Command) (*os.Process, error) {
+	return func(command launcher.Command) (launcher.Started, error) {
 		once.Do(func() {
 			go onOwnThread(func() {
 				for r := range requests {
-					process, err := launcher.Start(r.command)
-					r.answer <- answer{process, err}
+					started, err := launcher.Start(r.command)
+					r.answer <- answer{started, err}
 				}
 			})
 		})
 		r := request{command, make(chan answer, 1)}
 		requests <- r
 		a := <-r.answer
-		return a.process, a.err
+		return a.started, a.err
 	}
 }()

@@ -13,7 +13,7 @@ import (
 // single file can't outgrow Limits.FileBytes: the kernel refuses that.
 func (c *Child) checkDisk() {
 	for _, dir := range []string{c.command.Dir, c.command.WorkDir} {
-		if dir == "" || dir == c.command.WorkDir && !isRunDir(dir) {
+		if dir == "" || dir == c.command.WorkDir && !IsRunDir(dir) {
 			continue // a directory of the operator's own, with limits of its own
 		}
 		files, bytes := measure(dir, c.command.OwnDir, c.limits.Files)

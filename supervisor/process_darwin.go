@@ -1,6 +1,9 @@
 package supervisor
 
 import (
+	"errors"
+	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,3 +31,6 @@ func awaitExit(pid int) {
 func cpuTime(int) time.Duration { return 0 }
 
 func onOwnThread(f func()) { f() }
+
+// connect is of systems where a child can have a network of its own.
+func connect(*os.File, uint16) (net.Conn, error) { return nil, errors.ErrUnsupported }

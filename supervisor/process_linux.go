@@ -1,6 +1,9 @@
 package supervisor
 
 import (
+	"errors"
+	"net"
+	"os"
 	"runtime"
 	"time"
 
@@ -31,4 +34,23 @@ func cpuTime(pid int) time.Duration {
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	f()
+}
+
+// connect connects a child's socket to a port of its own loopback. A connection
+// there is made, or refused, at once.
+func connect(socket *os.File, port uint16) (net.Conn, error) {
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := conn.Control(func(fd uintptr) {
+		err = unix.Connect(int(fd), &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+	})
+	if err == unix.EINPROGRESS {
+		err = nil
+	}
+	if err = errors.Join(controlErr, err); err != nil {
+		return nil, err
+	}
+	return net.FileConn(socket)
 }

@@ -36,8 +36,17 @@ func NewRunDir() (string, error) {
 	return dir, nil
 }
 
-// isRunDir says whether NewRunDir made a directory.
-func isRunDir(dir string) bool {
+// RunDirs are the directories in which servers keep those of their children.
+func RunDirs() []string {
+	parent, err := serverDir()
+	if err != nil {
+		return nil
+	}
+	return []string{filepath.Dir(parent)}
+}
+
+// IsRunDir says whether NewRunDir made a directory.
+func IsRunDir(dir string) bool {
 	parent, err := serverDir()
 	return err == nil && filepath.Dir(dir) == parent
 }

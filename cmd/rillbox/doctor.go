@@ -80,7 +80,7 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	}
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
-		examineMeans("second wall", launcher.Offered()), examineMeans("a cgroup for each child", launcher.OfferedCgroup())}
+		a.examineWall(), examineCgroups()}
 	if a.config.Workspace.Path != "" {
 		checks = append(checks, a.examineWorkspace())
 	}
@@ -124,15 +124,26 @@ func (a *app) examineWorkspace() check {
 	return check{Name: "workspace", Detail: directory{shared}.String()}
 }
 
-// examineMeans says whether the kernel offers one of the means that we use
-// beside Deno's permissions.
-func examineMeans(name string, offered launcher.Support) check {
-	c := check{Name: name}
-	if offered.Name == "" {
-		c.Problem, c.Lesser = offered.Detail, true
-		return c
+// examineWall says which wall stands around programs.
+func (a *app) examineWall() check {
+	offered := launcher.Offered()
+	c := check{Name: "wall", Detail: offered.Level.String() + ": " + offered.Detail}
+	if offered.Level < launcher.Namespaces {
+		c.Problem, c.Lesser = c.Detail, true
 	}
-	c.Detail = offered.Name + " " + offered.Detail
+	if a.config.WithoutSecondWall {
+		c.Problem, c.Lesser = "programs start without it, as without_second_wall says", true
+	}
+	return c
+}
+
+// examineCgroups says whether the machine can bound what a child starts.
+func examineCgroups() check {
+	offered := launcher.OfferedCgroup()
+	c := check{Name: "a cgroup for each child", Detail: offered.Detail}
+	if !offered.Offered {
+		c.Problem, c.Lesser = offered.Detail, true
+	}
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // engines is the supervisor with all that it stands on.
@@ -23,6 +24,10 @@ type engines struct {
 // open wires the cache, the engines and the supervisor as the settings say.
 // Nothing is fetched yet.
 func (a *app) open() (*engines, error) {
+	if offered := launcher.Offered(); a.config.Wall > offered.Level || a.config.Wall > launcher.Deno && a.config.WithoutSecondWall {
+		a.parsed = false
+		return nil, fmt.Errorf("wall = %v is set, and nothing starts with less: this machine offers %v (%s)", a.config.Wall, offered.Level, offered.Detail)
+	}
 	store, err := a.openCache()
 	if err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ func (a *app) serve(ctx context.Context) error {
 	}
 
 	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", directory{shared}.String())
-	if wall := launcher.Offered(); wall.Name == "" {
-		a.log.Warn("there is no second wall around programs: Deno's permissions stand alone", "why", wall.Detail)
+	if wall := launcher.Offered(); wall.Level < launcher.Namespaces {
+		a.log.Warn("the wall around programs is not the best one", "level", wall.Level.String(), "why", wall.Detail)
 	}
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,

@@ -19,6 +19,7 @@ import (
 	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // config holds the effective settings: flags over environment over the TOML
@@ -28,6 +29,7 @@ type config struct {
 	CacheMaxBytes int64
 	Offline       bool
 
+	Wall              launcher.Level
 	WithoutSecondWall bool
 	Workspace         supervisor.Shared
 
@@ -82,6 +84,7 @@ func newConfig() *config {
 	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
 	add("deno_permission_args", flags{&c.DenoPermissions}, "Deno permission flags for JavaScript and TypeScript")
 	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
+	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("workspace", directory{&c.Workspace}, "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
 	add("env", &list{p: &c.Env}, "names of environment variables that programs get")

@@ -76,16 +76,16 @@ type Gateway struct {
 	flights singleflight.Group // index pages, by URL
 	watch   watchers           // of downloads
 
-	listener net.Listener
-	server   *http.Server
-	stop     context.CancelFunc
-	stopped  context.Context
+	server  *http.Server
+	stop    context.CancelFunc
+	stopped context.Context
 
 	mu     sync.Mutex
+	addr   string            // of the listener on the machine's loopback; empty before Addr
 	grants map[string]*Grant // by token
 }
 
-// New starts a gateway on a free port of 127.0.0.1.
+// New makes a gateway. It listens where Serve or Addr say.
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		cache: o.Cache, policy: o.Policy, log: o.Log, now: time.Now,
@@ -115,9 +115,6 @@ func New(o Options) (*Gateway, error) {
 	if g.locked, err = g.readLock(o.Lock); err != nil {
 		return nil, fmt.Errorf("package gateway: Pyodide's lock file: %w", err)
 	}
-	if g.listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("package gateway: %w", err)
-	}
 	g.stopped, g.stop = context.WithCancel(context.Background())
 	g.server = &http.Server{
 		Handler:           http.HandlerFunc(g.serve),
@@ -128,11 +125,6 @@ func New(o Options) (*Gateway, error) {
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		ConnState:         new(waiting).connState,
 	}
-	go func() {
-		if err := g.server.Serve(g.listener); !errors.Is(err, http.ErrServerClosed) {
-			g.log.Error("the package gateway ended", "err", err)
-		}
-	}()
 	return g, nil
 }
 
@@ -150,8 +142,27 @@ func operatorURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Addr is the host and port that children need to reach.
-func (g *Gateway) Addr() string { return g.listener.Addr().String() }
+// Serve answers what comes to a listener in a child's own network, until that is
+// closed.
+func (g *Gateway) Serve(l net.Listener) { _ = g.server.Serve(l) }
+
+// Addr is the host and port on the machine's loopback that children without a
+// network of their own need to reach; the gateway listens there from the first
+// call on. Where no port can be had it is empty, and the log says why.
+func (g *Gateway) Addr() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.addr == "" && g.stopped.Err() == nil {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			g.log.Error("the package gateway has no port", "err", err)
+			return ""
+		}
+		g.addr = listener.Addr().String()
+		go g.Serve(listener)
+	}
+	return g.addr
+}
 
 // Close ends the server and every grant.
 func (g *Gateway) Close() {

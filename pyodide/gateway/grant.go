@@ -35,10 +35,11 @@ type File struct {
 
 // Grant is one child's access to the gateway. It is safe for concurrent use.
 type Grant struct {
-	g      *Gateway
-	token  string
-	closed context.Context
-	close  context.CancelFunc
+	g       *Gateway
+	token   string
+	address string // empty is that of Gateway.Addr
+	closed  context.Context
+	close   context.CancelFunc
 
 	queue, slots chan struct{}
 	rate         *rate.Limiter
@@ -75,8 +76,18 @@ func newGrant(g *Gateway, token string) *Grant {
 	return gr
 }
 
+// At says by which host and port its child reaches the gateway, where that is not
+// Gateway.Addr. It is called before the grant is used.
+func (gr *Grant) At(address string) { gr.address = address }
+
 // BaseURL is the URL of the grant; it ends in "/".
-func (gr *Grant) BaseURL() string { return "http://" + gr.g.Addr() + "/" + gr.token + "/" }
+func (gr *Grant) BaseURL() string {
+	address := gr.address
+	if address == "" {
+		address = gr.g.Addr()
+	}
+	return "http://" + address + "/" + gr.token + "/"
+}
 
 // Close makes the path one that leads nowhere, and ends what is under way.
 func (gr *Grant) Close() {

@@ -288,7 +288,11 @@ func FuzzRequestPath(f *testing.F) {
 		}
 		r := &http.Request{Method: http.MethodGet, URL: u, Host: g.Addr(), RequestURI: u.RequestURI(), Header: http.Header{}}
 		w := &answer{header: http.Header{}}
-		g.serve(w, r.WithContext(t.Context()))
+		here, err := net.ResolveTCPAddr("tcp", g.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.serve(w, r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, here)))
 		if w.status == http.StatusOK || w.status/100 == 3 || w.status == http.StatusInternalServerError {
 			t.Errorf("%q: %d %s", path, w.status, w.body.String())
 		}

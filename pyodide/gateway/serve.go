@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -53,10 +54,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 // checkRequest refuses what no package installer sends: it comes from a
 // browser that was led here, or from somebody who looks for a hole.
 func (g *Gateway) checkRequest(r *http.Request) error {
+	here, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return &httpError{http.StatusMethodNotAllowed, "only GET and HEAD are served"}
-	case r.Host != g.Addr(), !strings.HasPrefix(r.RequestURI, "/"):
+	case here == nil || r.Host != here.String(), !strings.HasPrefix(r.RequestURI, "/"):
 		return &httpError{http.StatusMisdirectedRequest, "this is not the host that was asked for"}
 	case r.Header.Get("Origin") != "", r.Header.Get("Sec-Fetch-Site") != "":
 		return &httpError{http.StatusForbidden, "web pages are not served"}

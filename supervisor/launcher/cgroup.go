@@ -25,6 +25,13 @@ type Cgroup struct {
 	quota  string // the file with the processor time, empty when there is none
 }
 
+// CgroupSupport says what cgroups this machine offers.
+type CgroupSupport struct {
+	Offered bool
+	// Detail is their version, or why there are none.
+	Detail string
+}
+
 // processorPeriod is how often processor time is dealt out anew. It is the
 // longest that the kernel knows: V8 compiles beside a program's first moments, so
 // that with the kernel's default of 100 ms those took twice as long.

@@ -8,8 +8,8 @@ func NewCgroup(string, int64, int64) (*Cgroup, error) {
 }
 
 // OfferedCgroup says that there are none.
-func OfferedCgroup() Support {
-	return Support{Detail: "there are no cgroups on this system; each child's memory is watched, not that of processes it starts"}
+func OfferedCgroup() CgroupSupport {
+	return CgroupSupport{Detail: "there are no cgroups on this system; each child's memory is watched, not that of processes it starts"}
 }
 
 // OutOfMemory says no.

@@ -34,9 +34,9 @@ func newCgroup(name string, memory, tasks int64, processors bool) (*Cgroup, erro
 }
 
 // OfferedCgroup says whether cgroups can be made here, by making one.
-var OfferedCgroup = sync.OnceValue(func() Support {
+var OfferedCgroup = sync.OnceValue(func() CgroupSupport {
 	if err := probeCgroup(false); err != nil {
-		return Support{Detail: err.Error()}
+		return CgroupSupport{Detail: err.Error()}
 	}
 	detail := "version 1"
 	if cgroups.Mode() == cgroups.Unified {
@@ -45,7 +45,7 @@ var OfferedCgroup = sync.OnceValue(func() Support {
 	if !sharesProcessors() {
 		detail += ", without processor time: a program with many threads gets more than its share"
 	}
-	return Support{Name: "cgroup", Detail: detail}
+	return CgroupSupport{Offered: true, Detail: detail}
 })
 
 // sharesProcessors says whether cgroups here can have processor time.

@@ -1,8 +1,11 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -19,126 +22,95 @@ func becomeChild() {}
 // system calls until execve, all of them prepared here. That costs a small part of
 // what executing our own binary once more did (6 ms of processor time), and spares
 // a copy of our page tables and of each page that we write to meanwhile (2 ms).
-func Start(c Command) (*os.Process, error) {
+func Start(c Command) (Started, error) {
 	f, err := prepare(c)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	defer f.close()
 	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
 	pid, errno := f.fork()
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
-		return nil, fmt.Errorf("start %s: fork: %w", c.Path, errno)
+		return Started{}, fmt.Errorf("start %s: fork: %w", c.Path, errno)
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	f.closeOpened() // the child's copy of failure is then the last one; execve closes it
 	var failed failure
 	size := unsafe.Sizeof(failed)
 	n, err := f.failureOut.Read(unsafe.Slice((*byte)(unsafe.Pointer(&failed)), size))
-	if n == 0 {
-		return process, nil // EOF: it has become the child
+	runtime.KeepAlive(f)
+	if n == 0 { // EOF: it has become the child
+		started, err := f.receive()
+		if err != nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, _ = process.Wait()
+			return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
+		}
+		started.Process = process
+		return started, nil
 	}
 	_, _ = process.Wait()
-	if n != int(size) || failed.step >= uintptr(len(stepNames)) {
-		return nil, fmt.Errorf("start %s: the child did not say why it ended: %w", c.Path, err)
+	if n != int(size) || failed.call >= uintptr(len(f.list)) {
+		return Started{}, fmt.Errorf("start %s: the child did not say why it ended: %w", c.Path, err)
 	}
-	return nil, fmt.Errorf("start %s: %s: %w", c.Path, stepNames[failed.step], failed.errno)
+	return Started{}, fmt.Errorf("start %s: %w", c.Path, &stepError{f.list[failed.call].step, f.about[int(failed.call)], failed.errno})
 }
+
+// stepError says which step of a child's start failed, and about what.
+type stepError struct {
+	step  step
+	about string
+	errno syscall.Errno
+}
+
+func (e *stepError) Error() string {
+	text := stepNames[e.step]
+	if e.about != "" {
+		text += ": " + e.about
+	}
+	if e.errno == syscall.ESTALE || e.errno == syscall.ELOOP {
+		return text + ": something else has come to its place since it was granted; grant its own name, or start again to take what is there now"
+	}
+	return text + ": " + e.errno.Error()
+}
+
+func (e *stepError) Unwrap() error { return e.errno }
 
 // forked is all that the child needs between fork and execve, allocated before.
 type forked struct {
-	path       *byte
-	argv, envp []*byte
-	dir        *byte
-	files      []int // become 0, 1, …
-	cgroups    []int
-	nice       int
-	limits     []limit
-	self       *byte // "/proc/self"
-	ruleset    int   // -1: no wall
-	ownRule    pathBeneath
-	filter     unix.SockFprog
-	ignore     sigaction
-	server     uintptr // our process ID
-	failure    int
-	zero       [1]byte
+	calls
+	flags uintptr // of clone(2), beside those of vfork
+
+	filter  unix.SockFprog
+	failure int
 
 	failureOut *os.File
 	opened     []int
-}
-
-type limit struct {
-	resource uintptr
-	value    unix.Rlimit
+	handed     *handed // sockets that the child opens for us
+	asked      Wall
 }
 
 // failure is what a child writes when it can't become what it should.
 type failure struct {
-	step  uintptr
+	call  uintptr // its index
 	errno syscall.Errno
-}
-
-// The steps between fork and execve.
-const (
-	stepGroup = iota
-	stepParent
-	stepCgroup
-	stepNice
-	stepDirectory
-	stepDescriptors
-	stepLimits
-	stepSignals
-	stepPrivileges
-	stepWall
-	stepFilter
-	stepExecute
-)
-
-var stepNames = [...]string{
-	stepGroup:       "make a process group",
-	stepParent:      "tie its life to ours",
-	stepCgroup:      "join its cgroup",
-	stepNice:        "lower its priority",
-	stepDirectory:   "enter its directory",
-	stepDescriptors: "close inherited descriptors",
-	stepLimits:      "set its limits",
-	stepSignals:     "ignore SIGXFSZ",
-	stepPrivileges:  "give up new privileges",
-	stepWall:        "raise the second wall",
-	stepFilter:      "load the system call filter",
-	stepExecute:     "execute it",
 }
 
 // lowestDescriptor is the first that is not the child's own.
 const lowestDescriptor = 10
 
 func prepare(c Command) (f *forked, err error) {
-	f = &forked{ruleset: -1, nice: c.Policy.Nice, server: uintptr(os.Getpid())}
+	f = &forked{calls: calls{about: map[int]string{}}}
 	defer func() {
 		if err != nil {
 			f.close()
 		}
 	}()
-	if f.path, err = syscall.BytePtrFromString(c.Path); err != nil {
-		return f, err
-	}
-	if f.argv, err = syscall.SlicePtrFromStrings(append([]string{c.Path}, c.Args...)); err != nil {
-		return f, err
-	}
-	if f.envp, err = syscall.SlicePtrFromStrings(c.Env); err != nil {
-		return f, err
-	}
-	if f.dir, err = syscall.BytePtrFromString(c.Dir); err != nil {
-		return f, err
-	}
-	if f.self, err = syscall.BytePtrFromString("/proc/self"); err != nil {
-		return f, err
-	}
 	failureOut, failureIn, err := os.Pipe()
 	if err != nil {
 		return f, err
@@ -149,38 +121,111 @@ func prepare(c Command) (f *forked, err error) {
 	if err != nil {
 		return f, err
 	}
-	for _, file := range c.Files {
-		fd, err := f.above(file)
-		if err != nil {
-			return f, err
-		}
-		f.files = append(f.files, fd)
+	if err := errors.Join(f.begin(c), f.surround(c), f.finish(c)); err != nil {
+		return f, err
 	}
+	return f, f.err
+}
+
+// begin makes the process ours to end, and bounds it.
+func (f *forked) begin(c Command) error {
+	f.add(stepGroup, unix.SYS_SETPGID, 0, 0)
+	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
+	alive, err := life()
+	if err != nil {
+		return err
+	}
+	// Has the server died already, it sends no signal any more. Then nobody can
+	// write to the pipe that it alone holds open.
+	f.add(stepParent, unix.SYS_CLOSE, uintptr(alive[1]))
+	f.add(stepParent, unix.SYS_READ, uintptr(alive[0]), hold(&f.calls, new([8]byte)), 1).must = syscall.EAGAIN
 	for _, procs := range c.Policy.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return f, fmt.Errorf("open the child's cgroup: %w", err)
+			return fmt.Errorf("open the child's cgroup: %w", err)
 		}
 		f.opened = append(f.opened, fd)
-		f.cgroups = append(f.cgroups, fd)
+		f.add(stepCgroup, unix.SYS_WRITE, uintptr(fd), f.text("0"), 1) // the process that writes it
 	}
-	f.zero[0] = '0' // in cgroup.procs: the process that writes it
-	if err := f.bound(c.Policy); err != nil {
-		return f, err
+	if c.Policy.Nice > 0 {
+		f.add(stepNice, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(c.Policy.Nice))
 	}
-	if c.Policy.Wall == nil {
-		return f, nil
-	}
-	if f.ruleset, err = c.Policy.Wall.ruleset(); err != nil {
-		return f, fmt.Errorf("prepare the second wall: %w", err)
-	}
-	if f.ruleset >= 0 {
-		f.opened = append(f.opened, f.ruleset)
-		f.ownRule.access = readDirectory
-	}
-	f.filter, err = systemCallFilter(c.Policy.Wall.Processes)
-	return f, err
+	return nil
 }
+
+// surround builds what is around it.
+func (f *forked) surround(c Command) error {
+	w := c.Policy.Wall
+	if w == nil || w.Level < Namespaces {
+		return nil
+	}
+	f.asked = *w
+	f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	if !w.Network {
+		f.flags |= unix.CLONE_NEWNET
+	}
+	f.nobody()
+	if err := f.root(w, c.Path); err != nil {
+		return err
+	}
+	return f.network(w)
+}
+
+// finish gives the child its directory, descriptors and limits, takes its
+// privileges away, and executes it.
+func (f *forked) finish(c Command) error {
+	f.add(stepDirectory, unix.SYS_CHDIR, f.text(c.Dir))
+	f.on(c.Dir)
+	for i, file := range c.Files {
+		fd, err := f.above(file)
+		if err != nil {
+			return err
+		}
+		f.add(stepDescriptors, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
+	}
+	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, uintptr(len(c.Files)), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+	if err := f.bound(c.Policy); err != nil {
+		return err
+	}
+	if w := c.Policy.Wall; w != nil {
+		f.giveUpPrivileges()
+		if err := f.landlock(w); err != nil {
+			return fmt.Errorf("prepare the second wall: %w", err)
+		}
+		filter, err := systemCallFilter(w.Processes)
+		if err != nil {
+			return err
+		}
+		f.filter = filter
+		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(&f.calls, &f.filter))
+	}
+	argv, err := f.vector(append([]string{c.Path}, c.Args...))
+	if err != nil {
+		return err
+	}
+	envp, err := f.vector(c.Env)
+	if err != nil {
+		return err
+	}
+	f.add(stepExecute, unix.SYS_EXECVE, f.text(c.Path), argv, envp)
+	return nil
+}
+
+// vector gives the address of a list of strings that ends with a nil.
+func (f *forked) vector(texts []string) (uintptr, error) {
+	v, err := syscall.SlicePtrFromStrings(texts)
+	if err != nil {
+		return 0, err
+	}
+	f.kept = append(f.kept, v)
+	return uintptr(unsafe.Pointer(&v[0])), nil
+}
+
+// life is a pipe whose second end we alone hold open, and never write to.
+var life = sync.OnceValues(func() (ends [2]int, err error) {
+	err = unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
+	return ends, err
+})
 
 // above gives a blocking descriptor of the file above those of the child's own.
 func (f *forked) above(file *os.File) (int, error) {
@@ -192,7 +237,7 @@ func (f *forked) above(file *os.File) (int, error) {
 	return fd, unix.SetNonblock(fd, false)
 }
 
-// bound fills in resource limits: those of the policy, or lower ones in force.
+// bound sets resource limits: those of the policy, or lower ones in force.
 func (f *forked) bound(p Policy) error {
 	limits := []struct {
 		resource int
@@ -207,12 +252,26 @@ func (f *forked) bound(p Policy) error {
 			return fmt.Errorf("read a resource limit: %w", err)
 		}
 		value := min(l.value, now.Max)
-		f.limits = append(f.limits, limit{uintptr(l.resource), unix.Rlimit{Cur: value, Max: value}})
+		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, uintptr(l.resource), hold(&f.calls, &unix.Rlimit{Cur: value, Max: value}), 0)
 	}
 	if p.FileBytes > 0 { // a longer write is an error, not the child's end
-		f.ignore.handler = signalIgnore
+		f.add(stepSignals, unix.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), hold(&f.calls, &sigaction{handler: signalIgnore}), 0, signalSetSize)
 	}
 	return nil
+}
+
+// giveUpPrivileges leaves the child no capability, and none to get.
+func (f *forked) giveUpPrivileges() {
+	none := syscall.EPERM // it has none to take away
+	if f.flags != 0 {
+		none = syscall.EINVAL // it has all; the kernel may know fewer
+	}
+	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
+		f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability).allow(none)
+	}
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	f.add(stepPrivileges, unix.SYS_CAPSET, hold(&f.calls, header), hold(&f.calls, &[2]unix.CapUserData{}))
+	f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
 func (f *forked) close() {
@@ -220,6 +279,7 @@ func (f *forked) close() {
 	if f.failureOut != nil {
 		_ = f.failureOut.Close()
 	}
+	f.handed.close()
 }
 
 // closeOpened closes what only the child needs.
@@ -234,7 +294,7 @@ func (f *forked) closeOpened() {
 // ignore a signal: the rest is zero.
 type sigaction struct {
 	handler uintptr
-	rest    [3]uintptr
+	_       [3]uintptr
 }
 
 const (
@@ -259,115 +319,56 @@ func vfork(flags uintptr) (pid, errno uintptr)
 
 // fork starts the child. There it never returns: only this thread of the Go
 // runtime goes on, in memory that all others use, so nothing but system calls can
-// be made, and nothing be written but its own variables. Those of the parent are
-// the same: it uses none that the child has written.
+// be made, and nothing be written but its own variables and what calls give. Those
+// of the parent are the same: it uses none that the child has written.
 //
 //go:noinline
 //go:norace
 func (f *forked) fork() (int, syscall.Errno) {
 	var (
-		parent uintptr
+		result uintptr
 		errno  syscall.Errno
 		failed failure
-		fd     int
-		i      int
+		c      *call
+		a      [6]uintptr
+		i, j   int
 	)
 	beforeFork()
-	pid, refused := vfork(uintptr(syscall.SIGCHLD) | syscall.CLONE_VM | syscall.CLONE_VFORK)
+	pid, refused := vfork(uintptr(syscall.SIGCHLD) | syscall.CLONE_VM | syscall.CLONE_VFORK | f.flags)
 	if refused != 0 || pid != 0 {
 		afterFork()
 		return int(pid), syscall.Errno(refused)
 	}
 	afterForkInChild()
-
-	failed.step = stepGroup
-	if _, _, errno = syscall.RawSyscall(syscall.SYS_SETPGID, 0, 0, 0); errno != 0 {
-		goto fail
-	}
-	failed.step = stepParent
-	if _, _, errno = syscall.RawSyscall(syscall.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0); errno != 0 {
-		goto fail
-	}
-	if parent, _, errno = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); errno != 0 || parent != f.server {
-		goto fail // it has died already, and sends no signal any more
-	}
-	failed.step = stepCgroup
-	for i = range f.cgroups {
-		if _, _, errno = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.cgroups[i]), uintptr(unsafe.Pointer(&f.zero)), 1); errno != 0 {
-			goto fail
-		}
-	}
-	failed.step = stepNice
-	if f.nice > 0 {
-		if _, _, errno = syscall.RawSyscall(syscall.SYS_SETPRIORITY, syscall.PRIO_PROCESS, 0, uintptr(f.nice)); errno != 0 {
-			goto fail
-		}
-	}
-	failed.step = stepDirectory
-	if _, _, errno = syscall.RawSyscall(syscall.SYS_CHDIR, uintptr(unsafe.Pointer(f.dir)), 0, 0); errno != 0 {
-		goto fail
-	}
-	failed.step = stepDescriptors
-	for i = range f.files {
-		if _, _, errno = syscall.RawSyscall(syscall.SYS_DUP3, uintptr(f.files[i]), uintptr(i), 0); errno != 0 {
-			goto fail
-		}
-	}
-	if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(len(f.files)), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC); errno != 0 {
-		goto fail
-	}
-	failed.step = stepLimits
-	for i = range f.limits {
-		if _, _, errno = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, f.limits[i].resource, uintptr(unsafe.Pointer(&f.limits[i].value)), 0, 0, 0); errno != 0 {
-			goto fail
-		}
-	}
-	failed.step = stepSignals
-	if f.ignore.handler != 0 {
-		if _, _, errno = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&f.ignore)), 0, signalSetSize, 0, 0); errno != 0 {
-			goto fail
-		}
-	}
-	if f.filter.Len > 0 {
-		failed.step = stepPrivileges
-		if _, _, errno = syscall.RawSyscall6(syscall.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
-			goto fail
-		}
-		if f.ruleset >= 0 {
-			failed.step = stepWall
-			// What is below /proc/self is known only now.
-			if fd, errno = openPath(f.self); errno != 0 {
-				goto fail
-			}
-			f.ownRule.parent = int32(fd)
-			if _, _, errno = syscall.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(f.ruleset), rulePathBeneath, uintptr(unsafe.Pointer(&f.ownRule)), 0, 0, 0); errno != 0 {
-				goto fail
-			}
-			if _, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(f.ruleset), 0, 0); errno != 0 {
-				goto fail
+	for i = range f.list {
+		c = &f.list[i]
+		a = c.args
+		for j = range c.takes {
+			if c.takes[j].from != nil {
+				a[c.takes[j].argument] = uintptr(*c.takes[j].from)
 			}
 		}
-		failed.step = stepFilter
-		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&f.filter))); errno != 0 {
-			goto fail
+		if c.seen != nil {
+			errno = 0
+			if c.seen.stat.Dev != c.seen.device || c.seen.stat.Ino != c.seen.inode {
+				errno = syscall.ESTALE
+			}
+		} else {
+			result, _, errno = syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
+		}
+		if errno != c.must && (errno != c.fine || c.must != 0) {
+			break
+		}
+		if c.gives != nil && errno == 0 {
+			*c.gives = int32(result)
 		}
 	}
-	failed.step = stepExecute
-	_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(f.path)), uintptr(unsafe.Pointer(&f.argv[0])), uintptr(unsafe.Pointer(&f.envp[0])))
-fail:
-	failed.errno = errno
+	if errno == 0 {
+		errno = syscall.ECANCELED // what should fail did not
+	}
+	failed.call, failed.errno = uintptr(i), errno
 	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.failure), uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
 	for {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, FailureStatus, 0, 0)
 	}
-}
-
-// openPath opens a path for rules; the descriptor is closed by execve.
-//
-//go:norace
-//go:nosplit
-func openPath(path *byte) (int, syscall.Errno) {
-	at := unix.AT_FDCWD
-	fd, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(path)), unix.O_PATH|unix.O_CLOEXEC, 0, 0, 0)
-	return int(fd), errno
 }

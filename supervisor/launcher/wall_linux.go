@@ -4,28 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// What every Deno process reads of the system: shared libraries, certificates,
-// the resolver's files, and what V8 and Deno look at to size themselves.
-var systemPaths = []string{
-	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ssl", "/etc/pki", "/usr/share/ca-certificates", "/usr/share/zoneinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
-	"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/ld.so.cache", "/etc/localtime",
+// What every Deno process reads of the system where it has no root of its own:
+// shared libraries, the resolver's files, and what V8 and Deno look at to size
+// themselves.
+var systemPaths = slices.Concat(networkPaths, []string{
+	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
+	"/etc/ld.so.cache", "/etc/localtime",
 	"/dev/urandom", "/dev/random", "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/proc/sys/vm/overcommit_memory",
-}
+})
 
 // Rights to what is at and below a path, landlock(7).
 const (
 	readFile      = landlock.AccessFSExecute | landlock.AccessFSReadFile
 	readDirectory = readFile | landlock.AccessFSReadDir
 	writeFile     = landlock.AccessFSWriteFile | landlock.AccessFSTruncate
-	// changeDirectory leaves making devices out. What is moved to another directory
-	// (Refer) gains no rights by that: the kernel sees to it.
+	// changeDirectory leaves out making devices, and symbolic links: calls that
+	// Landlock knows nothing of follow them (chmod, utime, stat). What is moved to
+	// another directory (Refer) gains no rights by that: the kernel sees to it.
 	changeDirectory = writeFile | landlock.AccessFSRefer | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
-		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo | landlock.AccessFSMakeSym
+		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo
 )
 
 // The rights that each version of the kernel's interface can refuse; what a
@@ -45,102 +49,154 @@ type pathBeneath struct {
 	parent int32
 }
 
-const rulePathBeneath = landlock.RuleTypePathBeneath
-
-// ruleset makes a Landlock ruleset of the wall, which lacks only what is known
-// in the child: its own directory in /proc. It gives -1 where the kernel has no
-// Landlock. Where it has an older one, what that one can do is used.
-func (w *Wall) ruleset() (int, error) {
+// landlock has the child restrict itself. In a root of its own what is left to
+// restrict is what the machine's network has beside ports: abstract Unix sockets.
+func (f *forked) landlock(w *Wall) error {
 	version, err := landlock.LandlockGetABIVersion()
+	if err != nil || w.Level < Landlock || w.Level == Namespaces && (!w.Network || version < scopedSince) {
+		return nil
+	}
+	set, err := w.ruleset(version)
 	if err != nil {
-		return -1, nil
+		return err
 	}
-	handled := landlock.RulesetAttr{HandledAccessFS: filesOf1}
-	switch {
-	case version >= 5:
-		handled.HandledAccessFS = filesOf5
-	case version >= 3:
-		handled.HandledAccessFS = filesOf3
-	case version == 2:
-		handled.HandledAccessFS = filesOf2
+	f.opened = append(f.opened, set)
+	if w.Level == Landlock { // what is below /proc/self is known only in the child
+		fd, own := f.result(), &pathBeneath{access: readDirectory}
+		f.add(stepWall, unix.SYS_OPENAT, atCWD, f.text("/proc/self"), unix.O_PATH|unix.O_CLOEXEC).give(&own.parent)
+		f.kept = append(f.kept, fd)
+		f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), landlock.RuleTypePathBeneath, hold(&f.calls, own), 0)
 	}
-	if version >= 4 && !w.AnyNetwork {
-		handled.HandledAccessNet = networkOf4
-	}
+	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0)
+	return nil
+}
+
+// ruleset makes a Landlock ruleset of the wall. Where the kernel has an older
+// Landlock, what that one can do is used.
+func (w *Wall) ruleset(version int) (int, error) {
+	var handled landlock.RulesetAttr
 	if version >= scopedSince {
 		handled.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
+	}
+	if w.Level == Landlock {
+		switch {
+		case version >= 5:
+			handled.HandledAccessFS = filesOf5
+		case version >= 3:
+			handled.HandledAccessFS = filesOf3
+		case version == 2:
+			handled.HandledAccessFS = filesOf2
+		default:
+			handled.HandledAccessFS = filesOf1
+		}
+		if version >= 4 && !w.Network {
+			handled.HandledAccessNet = networkOf4
+		}
 	}
 	set, err := landlock.LandlockCreateRuleset(&handled, 0)
 	if err != nil {
 		return -1, fmt.Errorf("make a ruleset: %w", err)
 	}
-	rules := []struct {
-		paths           []string
-		file, directory uint64
-	}{
-		{systemPaths, readFile, readDirectory},
-		{w.ReadOnly, readFile, readDirectory},
-		{w.WriteOnly, writeFile, changeDirectory},
-		{w.ReadWrite, readFile | writeFile, readDirectory | changeDirectory},
-		{[]string{"/dev/null"}, readFile | writeFile, 0},
-	}
-	for _, rule := range rules {
-		for _, path := range rule.paths {
-			if err := allow(set, path, rule.file&handled.HandledAccessFS, rule.directory&handled.HandledAccessFS); err != nil {
-				return -1, errors.Join(err, unix.Close(set))
-			}
-		}
-	}
-	if handled.HandledAccessNet != 0 {
-		var ports []landlock.NetPortAttr
-		for _, port := range w.Connect {
-			ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)})
-		}
-		if w.Listen { // port 0 stands for those that the system chooses
-			ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetBindTCP, Port: 0})
-		}
-		for _, rule := range ports {
-			if err := landlock.LandlockAddNetPortRule(set, &rule, 0); err != nil {
-				return -1, errors.Join(fmt.Errorf("allow TCP port %d: %w", rule.Port, err), unix.Close(set))
-			}
+	if w.Level == Landlock {
+		if err := w.allowAll(set, handled); err != nil {
+			return -1, errors.Join(err, unix.Close(set))
 		}
 	}
 	return set, nil
 }
 
-// allow gives rights to a file, or to a directory and what is below it. What
-// does not exist is passed over.
-func allow(set int, path string, file, directory uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrPermission) {
-			return nil // the child can't reach it either
+func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
+	places := slices.Clone(w.Places)
+	for _, path := range systemPaths {
+		places = append(places, Place{Path: path, Access: Read})
+	}
+	places = append(places, Place{Path: "/dev/null", Access: Read | Write})
+	for _, p := range places {
+		if err := p.allow(set, handled.HandledAccessFS); err != nil {
+			return err
 		}
-		return fmt.Errorf("open %s for a rule: %w", path, err)
 	}
-	defer func() { _ = unix.Close(fd) }()
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return fmt.Errorf("look at %s for a rule: %w", path, err)
-	}
-	rule := landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: file}
-	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		rule.AllowedAccess = directory
-	}
-	if rule.AllowedAccess == 0 {
+	if handled.HandledAccessNet == 0 {
 		return nil
 	}
-	if err := landlock.LandlockAddPathBeneathRule(set, &rule, 0); err != nil {
-		return fmt.Errorf("add a rule for %s: %w", path, err)
+	var ports []landlock.NetPortAttr
+	for _, port := range w.Connect {
+		ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)})
+	}
+	if w.AnyPort { // port 0 stands for those that the system chooses
+		ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetBindTCP, Port: 0})
+	}
+	for _, rule := range ports {
+		if err := landlock.LandlockAddNetPortRule(set, &rule, 0); err != nil {
+			return fmt.Errorf("allow TCP port %d: %w", rule.Port, err)
+		}
 	}
 	return nil
 }
 
-// Offered says what second wall this kernel offers.
-func Offered() Support {
-	version, err := landlock.LandlockGetABIVersion()
-	if err != nil {
-		return Support{Detail: fmt.Sprintf("the kernel has no Landlock (%v); it comes with Linux 5.13 and is turned on with lsm=landlock,… at boot", err)}
+// allow gives rights to a place. What does not exist is passed over.
+func (p Place) allow(set int, handled uint64) error {
+	fd := -1
+	if p.File != nil {
+		fd = int(p.File.Fd())
+	} else {
+		var err error
+		if fd, err = unix.Open(p.Path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrPermission) {
+				return nil // the child can't reach it either
+			}
+			return fmt.Errorf("open %s for a rule: %w", p.Path, err)
+		}
+		defer func() { _ = unix.Close(fd) }()
 	}
-	return Support{Name: "Landlock", Detail: fmt.Sprintf("ABI %d", version)}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return fmt.Errorf("look at %s for a rule: %w", p.Path, err)
+	}
+	var access uint64
+	directory := stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	if p.Access&(Read|Execute) != 0 {
+		access |= readFile
+		if directory {
+			access |= readDirectory
+		}
+	}
+	if p.Access&Write != 0 {
+		access |= writeFile
+		if directory {
+			access |= changeDirectory
+		}
+	}
+	rule := landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access & handled}
+	if rule.AllowedAccess == 0 {
+		return nil
+	}
+	if err := landlock.LandlockAddPathBeneathRule(set, &rule, 0); err != nil {
+		return fmt.Errorf("add a rule for %s: %w", p.Path, err)
+	}
+	return nil
+}
+
+// Offered says which wall this machine offers, by raising it once.
+var Offered = sync.OnceValue(func() Support {
+	err := probeNamespaces()
+	if err == nil {
+		return Support{Level: Namespaces, Detail: "each program has a root, processes and a network of its own"}
+	}
+	version, noLandlock := landlock.LandlockGetABIVersion()
+	if noLandlock != nil {
+		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces (%v) and no Landlock (%v); docs/walls.md tells which setting of the machine would help", err, noLandlock)}
+	}
+	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %v; docs/walls.md tells which setting of the machine would help", version, err)}
+})
+
+// probeNamespaces makes a root and a network of its own around a process that
+// ends at once: it has nothing to execute there.
+func probeNamespaces() error {
+	_, err := Start(Command{Path: "/nothing", Dir: "/", Policy: Policy{Wall: &Wall{Level: Namespaces}}})
+	var failed *stepError
+	if errors.As(err, &failed) && failed.step == stepExecute {
+		return nil // all that comes before has been done
+	}
+	return err
 }

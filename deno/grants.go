@@ -1,0 +1,280 @@
+//go:build !windows
+
+package deno
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rillbox/supervisor/launcher"
+)
+
+// granted is a path that the operator granted, as it was at the start: what it
+// led to then is what is granted, whatever a program makes of the name later.
+type granted struct {
+	name string
+	file *os.File // nil: it was not there
+	real string   // its path without links, at the start
+}
+
+// Open opens what the flags name: paths, and programs that may be run. A path to
+// write to has to be there.
+func (p Permissions) Open() (Permissions, error) {
+	p = p.clone()
+	p.opened = map[string]granted{}
+	for _, kind := range []string{"read", "write", "ffi"} {
+		_, paths := p.Allowed(kind)
+		for _, path := range paths {
+			if _, done := p.opened[path]; done {
+				continue
+			}
+			file, real, err := launcher.Open(path)
+			if errors.Is(err, fs.ErrNotExist) && kind == "write" {
+				return p, missingTarget(path)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return p, fmt.Errorf("--allow-%s=%s: %w", kind, path, err)
+			}
+			p.opened[path] = granted{path, file, real}
+		}
+	}
+	_, programs := p.Allowed("run")
+	for _, program := range programs {
+		path, err := findProgram(program)
+		if err == nil {
+			var file *os.File
+			var real string
+			if file, real, err = launcher.Open(path); err == nil {
+				p.opened[program] = granted{path, file, real}
+			}
+		}
+		if err != nil {
+			return p, fmt.Errorf("--allow-run=%s: there is no such program (looked for in %s): %w", program, programPath, err)
+		}
+	}
+	return p, nil
+}
+
+func missingTarget(path string) error {
+	return fmt.Errorf("--allow-write=%s: there is nothing at that path: make it first, or grant its directory", path)
+}
+
+// programPath is where programs that may be run are looked for, and PATH where
+// programs run.
+const programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func findProgram(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return filepath.Abs(name)
+	}
+	for dir := range strings.SplitSeq(programPath, ":") {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// places are what of the machine a child with these permissions sees, with the
+// links by which granted names lead there. what is to be closed once the child
+// has been started is added to opened.
+func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launcher.Place, map[string]string, error) {
+	var places []launcher.Place
+	links := map[string]string{}
+	add := func(g granted, file *os.File, path string, access launcher.Access) {
+		if file == nil {
+			return // there is nothing to see
+		}
+		if g.real != g.name {
+			links[g.name] = g.real
+		}
+		real := g.real + strings.TrimPrefix(path, g.name)
+		for i := range places {
+			if places[i].Name == real {
+				places[i].Access |= access
+				return
+			}
+		}
+		places = append(places, launcher.Place{Path: real, Name: real, File: file, Access: access})
+	}
+	for _, kind := range []struct {
+		name   string
+		access launcher.Access
+	}{{"read", launcher.Read}, {"write", launcher.Write}, {"ffi", launcher.Read | launcher.Execute}} {
+		everything, paths := p.Allowed(kind.name)
+		if everything && kind.name != "ffi" {
+			top, topLinks, err := topLevel(level, kind.access)
+			if err != nil {
+				return nil, nil, err
+			}
+			maps.Copy(links, topLinks)
+			for _, place := range top {
+				if i := slices.IndexFunc(places, func(other launcher.Place) bool { return other.Name == place.Name }); i >= 0 {
+					places[i].Access |= place.Access
+					continue
+				}
+				places = append(places, place)
+			}
+		}
+		for _, path := range paths {
+			g, file, err := p.open(path, opened)
+			if errors.Is(err, fs.ErrNotExist) && kind.name == "write" || err == nil && file == nil && kind.name == "write" {
+				return nil, nil, missingTarget(path)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, nil, err
+			}
+			add(g, file, path, kind.access)
+		}
+	}
+	return covered(places), links, nil
+}
+
+// open opens a path that the operator granted, or one below.
+func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, error) {
+	var nearest granted
+	for name, g := range p.opened {
+		if within(path, name) && len(name) >= len(nearest.name) {
+			nearest = g
+		}
+	}
+	if nearest.name == "" { // everything is granted
+		file, real, err := launcher.Open(path)
+		if err != nil {
+			return granted{name: path}, nil, err
+		}
+		*opened = append(*opened, file)
+		return granted{path, file, real}, file, nil
+	}
+	if nearest.file == nil {
+		return nearest, nil, fs.ErrNotExist
+	}
+	rest := strings.TrimPrefix(strings.TrimPrefix(path, nearest.name), "/")
+	if rest == "" {
+		return nearest, nearest.file, nil
+	}
+	file, err := launcher.OpenBelow(nearest.file, rest)
+	if err != nil {
+		return nearest, nil, err
+	}
+	*opened = append(*opened, file)
+	return nearest, file, nil
+}
+
+// covered leaves out places that are in another one with no less access: there
+// they are seen anyway, whatever a program makes of their names.
+func covered(places []launcher.Place) []launcher.Place {
+	return slices.DeleteFunc(slices.Clone(places), func(p launcher.Place) bool {
+		return slices.ContainsFunc(places, func(outer launcher.Place) bool {
+			return outer.Name != p.Name && within(p.Name, outer.Name) && outer.Access&p.Access == p.Access
+		})
+	})
+}
+
+// topLevel is all of the machine's tree, but for what a process sees of the
+// kernel.
+func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, map[string]string, error) {
+	if level != launcher.Namespaces {
+		return []launcher.Place{{Path: "/", Name: "/", Access: access}}, nil, nil
+	}
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return nil, nil, err
+	}
+	var places []launcher.Place
+	links := map[string]string{}
+	for _, entry := range entries {
+		name := "/" + entry.Name()
+		switch {
+		case slices.Contains([]string{"/proc", "/dev", "/sys"}, name):
+		case entry.Type()&fs.ModeSymlink != 0:
+			if links[name], err = os.Readlink(name); err != nil {
+				return nil, nil, err
+			}
+		default:
+			places = append(places, launcher.Place{Path: name, Name: name, Access: access})
+		}
+	}
+	return places, links, nil
+}
+
+// systemPublic is what programs of the system look at in /etc, and its devices.
+var systemPublic = []string{
+	"/etc/alternatives", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone",
+	"/etc/os-release", "/etc/mime.types", "/etc/magic", "/etc/terminfo", "/etc/locale.alias", "/etc/services", "/etc/protocols", "/etc/fonts", "/etc/inputrc",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates",
+}
+
+// programs are the places and links that programs of the system need, which the
+// operator lets be run or loaded: all of them, or those that were named and the
+// system's libraries.
+func (p Permissions) programs() ([]launcher.Place, map[string]string, error) {
+	all, named := p.Allowed("run")
+	if loadsAll, _ := p.Allowed("ffi"); loadsAll {
+		all = true
+	}
+	directories := []string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share"}
+	if all {
+		directories = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store"}
+	}
+	var places []launcher.Place
+	links := map[string]string{}
+	for _, path := range slices.Concat(directories, systemPublic) {
+		if to, err := os.Readlink(path); err == nil && filepath.Dir(path) == "/" { // /lib leads to usr/lib
+			links[path] = to
+			continue
+		}
+		places = append(places, launcher.Place{Path: path, Access: launcher.Read | launcher.Execute, Optional: true})
+	}
+	for _, program := range named {
+		if err := p.program(program, &places, links); err != nil {
+			return nil, nil, err
+		}
+	}
+	return places, links, nil
+}
+
+// program adds a program that may be run, and what its first line names.
+func (p Permissions) program(name string, places *[]launcher.Place, links map[string]string) error {
+	g, known := p.opened[name]
+	if !known {
+		return fmt.Errorf("--allow-run=%s was not there at the start", name)
+	}
+	add := func(path string, file *os.File, real string) {
+		*places = append(*places, launcher.Place{Path: real, Name: real, File: file, Access: launcher.Read | launcher.Execute})
+		if path != real {
+			links[path] = real
+		}
+	}
+	add(g.name, g.file, g.real)
+	script, err := os.Open(g.real)
+	if err != nil {
+		return fmt.Errorf("--allow-run=%s: %w", name, err)
+	}
+	defer script.Close()
+	line, _ := bufio.NewReaderSize(script, 256).ReadSlice('\n')
+	interpreter, isScript := strings.CutPrefix(string(line), "#!")
+	fields := strings.Fields(interpreter)
+	if !isScript || len(fields) == 0 {
+		return nil
+	}
+	for _, needed := range fields { // "/usr/bin/env -S node" names two
+		path, err := findProgram(needed)
+		if err != nil {
+			continue // an argument of its
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			add(path, nil, real)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+//go:build !windows
+
+package deno
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
+)
+
+// Names that a child's root has for what is ours: they say nothing of the machine.
+const (
+	binaryName    = "/rillbox/deno"
+	guestName     = "/rillbox/guest"
+	programName   = "/program"
+	scannerName   = "/rillbox/scanner"
+	workspaceName = "/workspace"
+)
+
+// Walls says what children are started behind.
+type Walls struct {
+	// Level is the wall; the zero value is the best that the machine offers.
+	Level launcher.Level
+	// Without gives the second wall up, also where nothing else holds a program.
+	Without bool
+	Log     *slog.Logger
+}
+
+// Surroundings are what one child sees: our own files, and what its permissions
+// grant. In a root of its own ours have names of our choice there; elsewhere they
+// have their paths. They must be closed once the child has been started, or not.
+type Surroundings struct {
+	wall   *launcher.Wall // nil without one
+	opened []*os.File
+}
+
+// Surround begins the surroundings of a child with these permissions. hidden are
+// directories of ours of which it sees nothing else, whatever is granted, and
+// never changes anything.
+func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) {
+	level := w.Level.Offered()
+	if w.Without {
+		level = launcher.Deno
+	}
+	if err := p.checkWall(w, level); err != nil {
+		return nil, err
+	}
+	s := &Surroundings{}
+	if p.all || w.Without {
+		return s, nil
+	}
+	everywhere, hosts := p.Allowed("net")
+	s.wall = &launcher.Wall{Level: level, Links: map[string]string{}, Network: everywhere || len(hosts) > 0, Hidden: hidden}
+	for _, kind := range []string{"run", "ffi"} {
+		all, names := p.Allowed(kind)
+		s.wall.Processes = s.wall.Processes || all || len(names) > 0
+	}
+	places, links, err := p.places(level, &s.opened)
+	if err == nil && s.wall.Processes {
+		var programs []launcher.Place
+		var programLinks map[string]string
+		programs, programLinks, err = p.programs()
+		places = append(places, programs...)
+		maps.Copy(links, programLinks)
+		for i := range places {
+			places[i].Access |= launcher.Execute
+		}
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	if level == launcher.Landlock {
+		places = besides(places, hidden)
+	}
+	s.wall.Places, s.wall.Links = places, links
+	return s, nil
+}
+
+// Ours are the surroundings of a process of ours that no guest's code runs in.
+func Ours(w Walls) *Surroundings {
+	level := w.Level.Offered()
+	if w.Without {
+		level = launcher.Deno
+	}
+	return &Surroundings{wall: &launcher.Wall{Level: level}}
+}
+
+// OwnRoot says that the child has a root of its own.
+func (s *Surroundings) OwnRoot() bool { return s.wall != nil && s.wall.Level == launcher.Namespaces }
+
+// OwnNetwork says that the child has a network of its own.
+func (s *Surroundings) OwnNetwork() bool { return s.OwnRoot() && !s.wall.Network }
+
+// See lets the child see a file or directory of ours, and gives its name there.
+func (s *Surroundings) See(path, name string, access launcher.Access) string {
+	if s.wall == nil {
+		return path
+	}
+	if !s.OwnRoot() {
+		name = path
+	}
+	s.wall.Places = append(s.wall.Places, launcher.Place{Path: path, Name: name, Access: access})
+	return name
+}
+
+// Optional lets the child see a file of the machine's under its own name, if it
+// is there.
+func (s *Surroundings) Optional(path string) {
+	if s.wall != nil {
+		s.wall.Places = append(s.wall.Places, launcher.Place{Path: path, Name: path, Access: launcher.Read, Optional: true})
+	}
+}
+
+// Workspace lets the child see its workspace, and gives its name there: one that
+// the operator shares keeps its own.
+func (s *Surroundings) Workspace(path string, readOnly bool) string {
+	access := launcher.Read | launcher.Write
+	if readOnly {
+		access = launcher.Read
+	}
+	name := path
+	if supervisor.IsRunDir(path) {
+		name = workspaceName
+	}
+	if s.wall != nil && s.wall.Processes {
+		access |= launcher.Execute
+	}
+	return s.See(path, name, access)
+}
+
+// Listen has the child be started with a socket of ours in its own network that
+// listens on the port.
+func (s *Surroundings) Listen(port uint16) { s.wall.Listen = append(s.wall.Listen, port) }
+
+// Dial has the child be started with a socket with which we can connect to a port
+// that it opens.
+func (s *Surroundings) Dial() {
+	if s.OwnNetwork() {
+		s.wall.Dial = true
+	} else if s.wall != nil {
+		s.wall.AnyPort = true
+	}
+}
+
+// Connect lets the child connect to a port of ours on the machine's loopback.
+func (s *Surroundings) Connect(port uint16) {
+	if s.wall != nil {
+		s.wall.Connect = append(s.wall.Connect, port)
+	}
+}
+
+// Wall is what the launcher builds of it; nil where there is none.
+func (s *Surroundings) Wall() *launcher.Wall { return s.wall }
+
+// Close lets go of what was opened to be shown.
+func (s *Surroundings) Close() {
+	for _, f := range s.opened {
+		_ = f.Close()
+	}
+	s.opened = nil
+}
+
+// Environment is what the wall adds to the child's variables.
+func (s *Surroundings) Environment() []string {
+	if s.wall != nil && s.wall.Processes {
+		return []string{"PATH=" + programPath}
+	}
+	return nil
+}
+
+// checkWall refuses a child that only the second wall could hold where there is
+// none: Deno alone can't keep a program inside a directory that it may both read
+// and write (see ReadWriteOverlap). Where the operator gave the wall up in so many
+// words, it warns instead.
+func (p Permissions) checkWall(w Walls, level launcher.Level) error {
+	path, overlap := p.ReadWriteOverlap()
+	switch {
+	case p.all || !overlap || level > launcher.Deno:
+		return nil
+	case w.Without:
+		w.Log.Warn("a program starts without the second wall, though it may both read and write a directory: it can leave that directory", "path", path)
+		return nil
+	}
+	return fmt.Errorf("%s may be both read and written, and nothing on this machine can hold a program inside it (%s): take one of the two permissions away, or accept the risk with --without-second-wall", path, launcher.Offered().Detail)
+}
+
+// besides takes directories out of what may be written, for a wall that knows no
+// exceptions: what stands beside the way to one takes the place of what holds it.
+// Files can then be made and removed everywhere but in the directories on that way
+// themselves.
+func besides(places []launcher.Place, kept []string) []launcher.Place {
+	for _, dir := range kept {
+		dir = resolved(dir)
+		var left []launcher.Place
+		for _, p := range places {
+			if p.Access&launcher.Write == 0 || !within(dir, p.Path) && !within(p.Path, dir) {
+				left = append(left, p)
+				continue
+			}
+			if rest := p.Access &^ launcher.Write; rest != 0 {
+				reading := p
+				reading.Access = rest
+				left = append(left, reading)
+			}
+			for _, path := range beside(p.Path, dir) {
+				left = append(left, launcher.Place{Path: path, Access: launcher.Write})
+			}
+		}
+		places = left
+	}
+	return places
+}
+
+// beside is path, or what is in it and on no way to kept; both are real paths.
+func beside(path, kept string) (paths []string) {
+	switch {
+	case within(path, kept):
+		return nil
+	case !within(kept, path):
+		return []string{path}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil // what can't be listed is not granted
+	}
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink == 0 { // what a link leads to is granted by its own name, if at all
+			paths = append(paths, beside(filepath.Join(path, entry.Name()), kept)...)
+		}
+	}
+	return paths
+}

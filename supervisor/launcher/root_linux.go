@@ -1,0 +1,277 @@
+package launcher
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The root of a child's own is a small file system in memory, read-only, in which
+// nothing is but the child's places, mounted under their names. It is made in this
+// order, each step while the one before it still can be:
+//
+//	become nobody     the capabilities to mount come with the user namespace
+//	find the places   while the machine's tree is there; what was judged is compared
+//	make the root     directories, links and places, each found without following a link
+//	enter it          and let go of the machine's tree
+//	make the network  sockets that we keep are opened inside
+//	give up           capabilities, then new privileges, then system calls
+
+// nobody is the user and the group that a child is to itself.
+const nobody = 65534
+
+// mountAttrSize is the size of struct mount_attr, mount_setattr(2), in bytes.
+const mountAttrSize = 32
+
+// nobody maps the child's user.
+func (f *forked) nobody() {
+	write := func(path, text string, fine syscall.Errno) {
+		fd := f.result()
+		f.add(stepUser, unix.SYS_OPENAT, atCWD, f.text(path), unix.O_WRONLY|unix.O_CLOEXEC).give(fd)
+		f.on(path)
+		f.add(stepUser, unix.SYS_WRITE, 0, f.text(text), uintptr(len(text))).take(0, fd).allow(fine)
+		f.on(path)
+		f.add(stepUser, unix.SYS_CLOSE, 0).take(0, fd)
+	}
+	write("/proc/self/setgroups", "deny", 0)
+	write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", nobody, os.Geteuid()), 0)
+	write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", nobody, os.Getegid()), 0)
+}
+
+// runtimePlaces are what every process needs of the machine.
+func runtimePlaces(w *Wall) []Place {
+	places := []Place{{Path: "/dev/null", Access: Read | Write}, {Path: "/dev/urandom", Access: Read}}
+	if w.Processes {
+		places = append(places, Place{Path: "/dev/random", Access: Read}, Place{Path: "/dev/zero", Access: Read | Write}, Place{Path: "/dev/full", Access: Read | Write})
+	}
+	if w.Network {
+		for _, path := range networkPaths {
+			places = append(places, Place{Path: path, Access: Read, Optional: true})
+		}
+	}
+	return places
+}
+
+// networkPaths are the certificates and the resolver's files.
+var networkPaths = slices.Concat(Certificates, []string{
+	"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
+})
+
+// mounted is a place that has been found.
+type mounted struct {
+	Place
+	tree      *int32
+	directory bool
+}
+
+// root makes the root of the child, in which its executable is path.
+func (f *forked) root(w *Wall, path string) error {
+	places := slices.Concat(w.Places, runtimePlaces(w))
+	for _, p := range w.Places {
+		if p.name() == path {
+			libraries, err := f.libraries(w, p.Path)
+			if err != nil {
+				return err
+			}
+			places = append(places, libraries...)
+		}
+	}
+	var found []mounted
+	seen := map[string]int{}
+	for _, p := range places {
+		if i, again := seen[p.name()]; again { // the wider access holds
+			found[i].Access |= p.Access
+			continue
+		}
+		m, err := f.find(p)
+		if err != nil {
+			return err
+		}
+		if m.tree == nil {
+			continue
+		}
+		seen[p.name()] = len(found)
+		found = append(found, m)
+	}
+	for _, m := range found {
+		f.restrict(m.tree, m.Access)
+	}
+	slices.SortStableFunc(found, func(a, b mounted) int { return cmp.Compare(len(a.name()), len(b.name())) })
+
+	// What a process is, and its descriptors, is all that it sees of /proc.
+	descriptors := f.result()
+	f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text("/proc/self/fd"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(descriptors)
+
+	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=64k,mode=0755"))
+	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
+	made := &tree{f: f, made: map[string]bool{"/": true}}
+	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
+		made.link(w.Links[name], name)
+	}
+	made.link(path, "/proc/self/exe")
+	made.directory("/dev/fd")
+	f.attach(descriptors, "/dev/fd")
+	if len(w.Hidden) > 0 {
+		made.directory("/rillbox/nothing")
+	}
+	for _, m := range found {
+		if !made.holds(m.name()) {
+			if m.directory {
+				made.directory(m.name())
+			} else {
+				made.file(m.name())
+			}
+		}
+		f.attach(m.tree, m.name())
+		if m.directory {
+			made.places = append(made.places, m.name())
+		}
+	}
+	for _, hidden := range w.Hidden {
+		if made.holds(hidden) {
+			nothing := f.result()
+			f.add(stepRoot, unix.SYS_OPEN_TREE, atCWD, f.text("rillbox/nothing"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(nothing)
+			f.restrict(nothing, Read)
+			f.attach(nothing, hidden)
+		}
+	}
+
+	here := f.text(".")
+	f.add(stepEnter, unix.SYS_PIVOT_ROOT, here, here)
+	f.add(stepEnter, unix.SYS_UMOUNT2, here, unix.MNT_DETACH)
+	f.add(stepEnter, unix.SYS_CHDIR, f.text("/"))
+	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, atCWD, f.text("/"), 0, hold(&f.calls, attributes), mountAttrSize)
+	return nil
+}
+
+// find opens a place, and looks whether it is what was judged.
+func (f *forked) find(p Place) (mounted, error) {
+	m := mounted{Place: p}
+	path, err := p.path()
+	if err != nil {
+		return m, err
+	}
+	var stat unix.Stat_t
+	if p.File != nil {
+		err = unix.Fstat(int(p.File.Fd()), &stat)
+	} else {
+		err = unix.Stat(path, &stat)
+	}
+	if err != nil {
+		if p.Optional && errors.Is(err, os.ErrNotExist) {
+			return m, nil
+		}
+		return m, fmt.Errorf("look at %s, which the child is to see: %w", path, err)
+	}
+	m.directory = stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	m.tree = f.result()
+	if p.File == nil {
+		f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text(path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE).give(m.tree)
+		f.on(path)
+		return m, nil
+	}
+	fd := f.result()
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	f.add(stepPlace, unix.SYS_OPENAT2, atCWD, f.text(path), hold(&f.calls, how), unix.SizeofOpenHow).give(fd)
+	f.on(path)
+	judged := &seen{device: stat.Dev, inode: stat.Ino}
+	f.add(stepPlace, unix.SYS_FSTAT, 0, hold(&f.calls, &judged.stat)).take(0, fd)
+	f.add(stepPlace, 0).seen = judged
+	f.on(path)
+	f.add(stepPlace, unix.SYS_OPEN_TREE, 0, f.text(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH).take(0, fd).give(m.tree)
+	f.on(path)
+	f.add(stepPlace, unix.SYS_CLOSE, 0).take(0, fd)
+	return m, nil
+}
+
+// restrict takes away what the access does not name.
+func (f *forked) restrict(tree *int32, access Access) {
+	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	if access&Write == 0 {
+		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if access&Execute == 0 {
+		attributes.Attr_set |= unix.MOUNT_ATTR_NOEXEC
+	}
+	f.add(stepPlace, unix.SYS_MOUNT_SETATTR, 0, f.text(""), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, hold(&f.calls, attributes), mountAttrSize).take(0, tree)
+}
+
+// attach mounts what was found under its name in the root that is the current
+// directory. No link is followed on the way there: a guest may have made one.
+func (f *forked) attach(tree *int32, name string) {
+	target, nothing := f.result(), f.text("")
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	f.add(stepRoot, unix.SYS_OPENAT2, atCWD, f.text(cmp.Or(strings.TrimPrefix(name, "/"), ".")), hold(&f.calls, how), unix.SizeofOpenHow).give(target)
+	f.on(name)
+	f.add(stepRoot, unix.SYS_MOVE_MOUNT, 0, nothing, 0, nothing, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH).take(0, tree).take(2, target)
+	f.on(name)
+	f.add(stepRoot, unix.SYS_CLOSE, 0).take(0, target)
+	f.add(stepRoot, unix.SYS_CLOSE, 0).take(0, tree)
+}
+
+// tree is what has been made in a child's root.
+type tree struct {
+	f      *forked
+	made   map[string]bool
+	places []string // directories that are mounted
+}
+
+// holds says that a name is in a place, where we make nothing.
+func (t *tree) holds(name string) bool {
+	return slices.ContainsFunc(t.places, func(place string) bool { return place == "/" || strings.HasPrefix(name, place+"/") })
+}
+
+func (t *tree) directory(name string) {
+	if t.made[name] {
+		return
+	}
+	t.directory(filepath.Dir(name))
+	t.made[name] = true
+	t.f.add(stepRoot, unix.SYS_MKDIRAT, atCWD, t.f.text(name[1:]), 0o755)
+	t.f.on(name)
+}
+
+func (t *tree) file(name string) {
+	t.directory(filepath.Dir(name))
+	t.made[name] = true
+	t.f.add(stepRoot, unix.SYS_MKNODAT, atCWD, t.f.text(name[1:]), unix.S_IFREG|0o444, 0)
+	t.f.on(name)
+}
+
+func (t *tree) link(to, name string) {
+	t.directory(filepath.Dir(name))
+	t.made[name] = true
+	t.f.add(stepRoot, unix.SYS_SYMLINKAT, t.f.text(to), atCWD, t.f.text(name[1:]))
+	t.f.on(name)
+}
+
+// path is where the place is now.
+func (p Place) path() (string, error) {
+	if p.File == nil {
+		return p.Path, nil
+	}
+	return pathOf(p.File)
+}
+
+// pathOf is where an open file is now.
+func pathOf(file *os.File) (string, error) {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
+	if err != nil {
+		return "", fmt.Errorf("find where %s is: %w", file.Name(), err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Nlink == 0 {
+		return "", fmt.Errorf("%s was removed since it was granted", file.Name())
+	}
+	return path, nil
+}
