@@ -39,10 +39,20 @@ func site(t *testing.T, secure bool) (*httptest.Server, *url.URL) {
 	return s, u
 }
 
+// addressOf gives the address of a proxy that listens on the machine's loopback.
+func addressOf(t *testing.T, p *proxy) string {
+	t.Helper()
+	address, err := p.reachable(&Surroundings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
 // through is a client of the proxy.
 func through(t *testing.T, p *proxy, trusted *httptest.Server) *http.Client {
 	t.Helper()
-	address, err := url.Parse(p.url())
+	address, err := url.Parse(addressOf(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +67,7 @@ func through(t *testing.T, p *proxy, trusted *httptest.Server) *http.Client {
 func start(t *testing.T, policy cache.Policy, named []string) (p *proxy, failed *atomic.Int32) {
 	t.Helper()
 	failed = new(atomic.Int32)
-	p, err := startProxy(policy, named, func() { failed.Add(1) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	p = newProxy(policy, named, func() { failed.Add(1) })
 	t.Cleanup(func() { p.close() })
 	p.upstream = func(*url.URL) (*url.URL, error) { return nil, nil }
 	return p, failed
@@ -124,8 +131,12 @@ func TestProxyTrustsTheRegistryOfNPM(t *testing.T) {
 func TestProxyIsForOneProcess(t *testing.T) {
 	s, u := site(t, false)
 	p, failed := start(t, cache.Policy{}, []string{u.Host})
+	address, err := url.Parse(addressOf(t, p))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, user := range []*url.Userinfo{nil, url.UserPassword("rillbox", "guess"), url.User("rillbox")} {
-		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", User: user, Host: p.listener.Addr().String()})}}
+		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", User: user, Host: address.Host})}}
 		resp, err := client.Get(s.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +149,7 @@ func TestProxyIsForOneProcess(t *testing.T) {
 	if fault := p.close(); fault != nil || failed.Load() != 0 {
 		t.Errorf("a stranger made the fetching fail: %v", fault)
 	}
-	if _, err := net.Dial("tcp", p.listener.Addr().String()); err == nil {
+	if _, err := net.Dial("tcp", address.Host); err == nil {
 		t.Error("the proxy still listens")
 	}
 }
@@ -147,7 +158,7 @@ func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, u := site(t, secure)
 		outer, failed := start(t, cache.Policy{}, []string{u.Host})
-		upstream, err := url.Parse(outer.url())
+		upstream, err := url.Parse(addressOf(t, outer))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 // scanApart parses a program in a scanner of its own.
 func scanApart(ctx context.Context, code string, extensions ...string) (scanned, error) {
-	scan, ended := newScanners(0).of(ctx)
+	scan, ended := newScanners(0, Walls{}).of(ctx)
 	defer ended()
 	return scan(code, extensions...)
 }
@@ -36,7 +36,7 @@ func TestScannersSeeWhatAScanSees(t *testing.T) {
 
 // What a scanner found is remembered, a scanner is not.
 func TestScannersAreUsedOnce(t *testing.T) {
-	s := newScanners(1)
+	s := newScanners(1, Walls{})
 	defer s.pool.Close()
 	s.pool.Warm()
 	ahead := s.pool.Idle()

@@ -130,7 +130,7 @@ func try(t *testing.T, attacks []attack) {
 			if a.linux && runtime.GOOS != "linux" {
 				t.Skip("this attack exists on Linux alone")
 			}
-			if len(a.grants) > 0 && launcher.Offered().Name == "" {
+			if len(a.grants) > 0 && launcher.Offered().Level < launcher.Landlock {
 				t.Skip("what leads out of a grant is held by the second wall, which this machine does not have")
 			}
 			t.Parallel()

@@ -138,7 +138,7 @@ func BenchmarkHello(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			child, err := e.startChild(rt, deno.Permissions{}, needs{read: []string{rt.pyodide.Dir, file}}, file)
+			child, err := e.startChild(rt, deno.Permissions{}, needs{read: []seen{{rt.pyodide.Dir, pyodideName}, {filepath.Dir(file), workerName}}}, file)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -107,6 +107,8 @@ func (f *forked) root(w *Wall, path string) error {
 	}
 	slices.SortStableFunc(found, func(a, b mounted) int { return cmp.Compare(len(a.name()), len(b.name())) })
 
+	f.found = found
+
 	// What a process is, and its descriptors, is all that it sees of /proc.
 	descriptors := f.result()
 	f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text("/proc/self/fd"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(descriptors)

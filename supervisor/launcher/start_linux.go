@@ -92,6 +92,7 @@ type forked struct {
 	failureOut *os.File
 	opened     []int
 	handed     *handed // sockets that the child opens for us
+	found      []mounted
 	asked      Wall
 }
 

@@ -50,31 +50,58 @@ type pathBeneath struct {
 }
 
 // landlock has the child restrict itself. In a root of its own what is left to
-// restrict is what the machine's network has beside ports: abstract Unix sockets.
+// restrict is what the machine's network has beside ports, abstract Unix sockets,
+// and reading what may only be written, which mounts can't.
 func (f *forked) landlock(w *Wall) error {
 	version, err := landlock.LandlockGetABIVersion()
-	if err != nil || w.Level < Landlock || w.Level == Namespaces && (!w.Network || version < scopedSince) {
+	if err != nil || w.Level < Landlock {
 		return nil
 	}
-	set, err := w.ruleset(version)
+	writeOnly := slices.ContainsFunc(f.found, func(m mounted) bool { return m.Access == Write })
+	if w.Level == Namespaces && !writeOnly && (!w.Network || version < scopedSince) {
+		return nil
+	}
+	set, err := w.ruleset(version, writeOnly)
 	if err != nil {
 		return err
 	}
 	f.opened = append(f.opened, set)
+	if writeOnly {
+		for _, m := range f.found {
+			if m.Access != Write {
+				f.allowRead(set, m)
+			}
+		}
+	}
 	if w.Level == Landlock { // what is below /proc/self is known only in the child
-		fd, own := f.result(), &pathBeneath{access: readDirectory}
+		own := &pathBeneath{access: readDirectory}
 		f.add(stepWall, unix.SYS_OPENAT, atCWD, f.text("/proc/self"), unix.O_PATH|unix.O_CLOEXEC).give(&own.parent)
-		f.kept = append(f.kept, fd)
 		f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), landlock.RuleTypePathBeneath, hold(&f.calls, own), 0)
 	}
 	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0)
 	return nil
 }
 
+// allowRead adds a rule for what has been mounted.
+func (f *forked) allowRead(set int, m mounted) {
+	rule := &pathBeneath{access: readFile}
+	if m.directory {
+		rule.access = readDirectory
+	}
+	f.add(stepWall, unix.SYS_OPENAT, atCWD, f.text(m.name()), unix.O_PATH|unix.O_CLOEXEC).give(&rule.parent)
+	f.on(m.name())
+	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), landlock.RuleTypePathBeneath, hold(&f.calls, rule), 0)
+	f.on(m.name())
+	f.add(stepWall, unix.SYS_CLOSE, 0).take(0, &rule.parent)
+}
+
 // ruleset makes a Landlock ruleset of the wall. Where the kernel has an older
 // Landlock, what that one can do is used.
-func (w *Wall) ruleset(version int) (int, error) {
+func (w *Wall) ruleset(version int, writeOnly bool) (int, error) {
 	var handled landlock.RulesetAttr
+	if writeOnly {
+		handled.HandledAccessFS = readDirectory
+	}
 	if version >= scopedSince {
 		handled.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
 	}
