@@ -246,8 +246,16 @@ func (p Permissions) programs() ([]launcher.Place, map[string]string, error) {
 // program adds a program that may be run, and what its first line names.
 func (p Permissions) program(name string, places *[]launcher.Place, links map[string]string) error {
 	g, known := p.opened[name]
-	if !known {
-		return fmt.Errorf("--allow-run=%s was not there at the start", name)
+	if !known { // all programs are granted, and this run asks for one
+		path, err := findProgram(name)
+		if err != nil {
+			return fmt.Errorf("--allow-run=%s: there is no such program (looked for in %s)", name, programPath)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return fmt.Errorf("--allow-run=%s: %w", name, err)
+		}
+		g = granted{name: path, real: real}
 	}
 	add := func(path string, file *os.File, real string) {
 		*places = append(*places, launcher.Place{Path: real, Name: real, File: file, Access: launcher.Read | launcher.Execute})

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
+
+	"rillbox/supervisor/launcher"
 )
 
 // Narrow gives the permissions of one run that asks for words only: what it
@@ -51,7 +54,16 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 		mine.values = append(mine.values, g.values...)
 		asked.grants[name] = mine
 	}
-	asked.opened = p.opened
+	if asked.opened = p.opened; asked.opened != nil { // what it names has to be what was granted, too
+		var opened []*os.File
+		_, _, err := asked.places(launcher.Best.Offered(), &opened)
+		for _, file := range opened {
+			_ = file.Close()
+		}
+		if err != nil {
+			return Permissions{}, err
+		}
+	}
 	return asked.clone(), nil
 }
 

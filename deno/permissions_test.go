@@ -84,9 +84,6 @@ func TestNarrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct{ grant, ask, want string }{
 		{"-A", "-A", "--allow-all"},
 		{"-A", "", ""},
@@ -104,7 +101,6 @@ func TestNarrow(t *testing.T) {
 		{"-R=/etc", "-R=/etc/../root", "refused: --allow-read=/root"},
 		{"-R=/", "-R=/etc", "--allow-read=/etc"},
 		{"-R=" + dir, "-R=" + dir + "/sub", "--allow-read=" + dir + "/sub"},
-		{"-R=" + dir, "-R=" + dir + "/link/ssl", "refused: --allow-read=" + dir + "/link/ssl"},
 		{"-W=/a", "-R=/a", "refused: --allow-read=/a"},
 		{"-N=example.com", "-N=example.com:443", "--allow-net=example.com:443"},
 		{"-N=example.com:443", "-N=example.com", "refused: --allow-net=example.com"},

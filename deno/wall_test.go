@@ -14,35 +14,33 @@ import (
 // A directory that may be both read and written needs the second wall; see
 // package hostile for the way out of it.
 func TestReadableAndWritableNeedsTheSecondWall(t *testing.T) {
-	landlock, none := launcher.Support{Name: "Landlock"}, launcher.Support{Detail: "the kernel has no Landlock"}
 	for _, test := range []struct {
 		flags   string
 		without bool
-		offered launcher.Support
-		path    string
+		level   launcher.Level
 		refused bool
 	}{
-		{flags: "-R=/w -W=/w", offered: landlock},
-		{flags: "-R=/w -W=/w", offered: none, refused: true},
-		{flags: "-R=/w -W=/w", offered: none, without: true, path: "/w"},
-		{flags: "-R=/w -W=/w", offered: landlock, without: true, path: "/w"},
-		{flags: "-R -W=/w/below", offered: none, refused: true},
-		{flags: "-R=/w/below -W=/w", offered: none, refused: true},
-		{flags: "-R -W", offered: none, refused: true},
-		{flags: "-R=/w -W=/w --allow-run=git", offered: none, refused: true},
-		{flags: "-R=/w -W=/v", offered: none},
-		{flags: "-R", offered: none},
-		{flags: "-W", offered: none},
-		{flags: "", offered: none},
-		{flags: "-A", offered: none}, // nothing is left to hold
+		{flags: "-R=/w -W=/w", level: launcher.Landlock},
+		{flags: "-R=/w -W=/w", level: launcher.Deno, refused: true},
+		{flags: "-R=/w -W=/w", level: launcher.Deno, without: true},
+		{flags: "-R -W=/w/below", level: launcher.Deno, refused: true},
+		{flags: "-R=/w/below -W=/w", level: launcher.Deno, refused: true},
+		{flags: "-R -W", level: launcher.Deno, refused: true},
+		{flags: "-R=/w -W=/w --allow-run=git", level: launcher.Deno, refused: true},
+		{flags: "-R=/w -W=/v", level: launcher.Deno},
+		{flags: "-R", level: launcher.Deno},
+		{flags: "-W", level: launcher.Deno},
+		{flags: "", level: launcher.Deno},
+		{flags: "-A", level: launcher.Deno}, // nothing is left to hold
 	} {
 		p, err := ParseShell(test.flags)
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, err := p.checkWall(test.without, test.offered)
-		if path != test.path || (err != nil) != test.refused {
-			t.Errorf("%q, without %v, offered %q: path %q, error %v", test.flags, test.without, test.offered.Name, path, err)
+		var log strings.Builder
+		err = p.checkWall(Walls{Without: test.without, Log: slog.New(slog.NewTextHandler(&log, nil))}, test.level)
+		if (err != nil) != test.refused || test.without != strings.Contains(log.String(), "/w") {
+			t.Errorf("%q, without %v, at %v: error %v, log %q", test.flags, test.without, test.level, err, log.String())
 		}
 		if err != nil && !strings.Contains(err.Error(), "--without-second-wall") {
 			t.Errorf("%q: the error does not say what to do: %v", test.flags, err)
@@ -53,13 +51,12 @@ func TestReadableAndWritableNeedsTheSecondWall(t *testing.T) {
 // TestAWorkspaceNeedsTheSecondWall, unless the operator insists or shares it
 // read-only: no session starts without.
 func TestAWorkspaceNeedsTheSecondWall(t *testing.T) {
-	none := launcher.Support{Detail: "the kernel has no Landlock"}
 	for _, readOnly := range []bool{true, false} {
 		p := withWorkspace(Permissions{}, "/w", readOnly)
-		if _, err := p.checkWall(false, none); (err == nil) != readOnly {
+		if err := p.checkWall(Walls{}, launcher.Deno); (err == nil) != readOnly {
 			t.Errorf("read-only %v: %v", readOnly, err)
 		}
-		if _, err := p.checkWall(true, none); err != nil {
+		if err := p.checkWall(Walls{Without: true, Log: slog.New(slog.DiscardHandler)}, launcher.Deno); err != nil {
 			t.Errorf("read-only %v, where the operator insists: %v", readOnly, err)
 		}
 	}
@@ -72,26 +69,34 @@ func TestSecondWallIsUpUnlessGivenUp(t *testing.T) {
 	}{
 		{flags: "", up: true},
 		{flags: "-R=/w", up: true},
-		{flags: "--allow-run=git --allow-net", up: true},
+		{flags: "--allow-run=sh --allow-net", up: true},
 		{flags: "--allow-ffi", up: true},
 		{flags: "-A"},
 		{flags: "", without: true},
 		{flags: "-R=/w", without: true},
 	} {
 		p, err := ParseShell(test.flags)
+		if err == nil {
+			p, err = p.Open()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		wall, err := p.SecondWall(test.without, slog.New(slog.DiscardHandler), nil, nil, "")
-		if err != nil || (wall != nil) != test.up {
-			t.Errorf("%q, without %v: wall %v, error %v", test.flags, test.without, wall, err)
+		around, err := p.Surround(Walls{Without: test.without})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if (around.Wall() != nil) != test.up {
+			t.Errorf("%q, without %v: wall %v", test.flags, test.without, around.Wall())
+		}
+		around.Close()
 	}
 }
 
-func TestWritableLeavesTheCacheOut(t *testing.T) {
-	dir := t.TempDir()
-	dir, err := filepath.EvalSymlinks(dir)
+// TestBesides leaves the cache out of what may be written where the wall knows no
+// exceptions.
+func TestBesides(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,19 +115,16 @@ func TestWritableLeavesTheCacheOut(t *testing.T) {
 	}{
 		{"away", []string{"away"}},
 		{"home", []string{"home/cache/other", "home/documents"}},
-		{"home/link", []string{"home/cache/other"}},
+		{"home/cache", []string{"home/cache/other"}},
 		{"home/cache/ours", nil},
 		{"home/cache/ours/deno", nil},
-		{"home/cache/ours/deno/new", nil},
-		{"home/new", []string{"home/cache/other", "home/documents"}},
 	} {
-		p, err := Parse([]string{"--allow-write=" + filepath.Join(dir, test.granted)})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []string
-		for _, path := range p.Writable(kept) {
-			path, err := filepath.Rel(dir, path)
+		for _, place := range besides([]launcher.Place{{Path: filepath.Join(dir, test.granted), Access: launcher.Read | launcher.Write}}, []string{kept}) {
+			if place.Access&launcher.Write == 0 {
+				continue
+			}
+			path, err := filepath.Rel(dir, place.Path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,17 +134,104 @@ func TestWritableLeavesTheCacheOut(t *testing.T) {
 			t.Errorf("with %s granted, %q can be changed; want %q", test.granted, got, test.want)
 		}
 	}
-	p, err := Parse([]string{"--allow-write"})
+	everywhere := besides([]launcher.Place{{Path: "/", Access: launcher.Write}}, []string{kept})
+	documents := false
+	for _, place := range everywhere {
+		if within(kept, place.Path) || within(place.Path, kept) {
+			t.Errorf("with everything granted, %s can be changed", place.Path)
+		}
+		documents = documents || place.Path == filepath.Join(dir, "home/documents")
+	}
+	if !documents {
+		t.Error("with everything granted, what is beside the cache can't be changed")
+	}
+}
+
+// TestGrantsAreWhatTheyWereAtTheStart: what a program makes of a name that was
+// granted changes nothing of what is granted.
+func TestGrantsAreWhatTheyWereAtTheStart(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	everywhere := p.Writable(kept)
-	for _, path := range everywhere {
-		if within(kept, path) || within(path, kept) {
-			t.Errorf("with everything granted, %s can be changed", path)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"granted/inner", "granted/other", "secret"} {
+		if err := os.MkdirAll(path(name), 0o700); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if !slices.Contains(everywhere, filepath.Join(dir, "home/documents")) {
-		t.Errorf("with everything granted, what is beside the cache can't be changed: %q", everywhere)
+	if err := os.Symlink("granted", path("alias")); err != nil {
+		t.Fatal(err)
+	}
+	parse := func(flags ...string) Permissions {
+		t.Helper()
+		p, err := Parse(flags)
+		if err == nil {
+			p, err = p.Open()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	names := func(p Permissions) (names []string, links map[string]string, err error) {
+		var opened []*os.File
+		places, links, err := p.places(launcher.Best.Offered(), &opened)
+		for _, place := range places {
+			name, _ := filepath.Rel(dir, place.Name)
+			names = append(names, name)
+		}
+		for _, f := range opened {
+			_ = f.Close()
+		}
+		return names, links, err
+	}
+	p := parse("--allow-read="+path("alias"), "--allow-write="+path("granted"))
+	if got, links, err := names(p); err != nil || !slices.Equal(got, []string{"granted"}) || links[path("alias")] != path("granted") {
+		t.Errorf("%q %v %v", got, links, err)
+	}
+	narrowed, err := p.Narrow([]string{"--allow-read=" + path("alias/inner")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, links, err := names(narrowed); err != nil || !slices.Equal(got, []string{"granted/inner"}) || links[path("alias")] != path("granted") {
+		t.Errorf("narrowed: %q %v %v", got, links, err)
+	}
+	// A guest replaces it by a link.
+	if err := os.Remove(path("granted/inner")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../secret", path("granted/inner")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := names(narrowed); err == nil || !strings.Contains(err.Error(), "link") {
+		t.Errorf("a link below a grant is followed: %q %v", got, err)
+	}
+	if _, err := p.Narrow([]string{"--allow-read=" + path("alias/inner")}); err == nil || !strings.Contains(err.Error(), "link") {
+		t.Errorf("a link below a grant is narrowed to: %v", err)
+	}
+	// An operator's own link counts as it was at the start.
+	if err := os.Remove(path("alias")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("secret", path("alias")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := names(p); err != nil || !slices.Equal(got, []string{"granted"}) {
+		t.Errorf("a grant that became another link: %q %v", got, err)
+	}
+	// What is to be written has to be there, for the operator and for a run.
+	missing, err := Parse([]string{"--allow-write=" + path("missing/out")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := missing.Open(); err == nil || !strings.Contains(err.Error(), "make it first, or grant its directory") {
+		t.Errorf("a target that is missing: %v", err)
+	}
+	if _, err := p.Narrow([]string{"--allow-write=" + path("granted/missing")}); err == nil || !strings.Contains(err.Error(), "make it first, or grant its directory") {
+		t.Errorf("a run's target that is missing: %v", err)
+	}
+	if _, err := parse().Narrow([]string{"--allow-read=" + path("granted")}); err == nil {
+		t.Error("what was not granted is narrowed to")
 	}
 }

@@ -36,9 +36,10 @@ func onOwnThread(f func()) {
 	f()
 }
 
-// connect connects a child's socket to a port of its own loopback. A connection
-// there is made, or refused, at once.
+// connect connects a child's socket, which becomes the connection, to a port of the
+// child's own loopback. A connection there is made, or refused, at once.
 func connect(socket *os.File, port uint16) (net.Conn, error) {
+	defer socket.Close()
 	conn, err := socket.SyscallConn()
 	if err != nil {
 		return nil, err

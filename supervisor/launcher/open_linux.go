@@ -26,7 +26,7 @@ func Open(path string) (file *os.File, real string, err error) {
 // way, which somebody may have made since, is an error.
 func OpenBelow(dir *os.File, path string) (*os.File, error) {
 	fd, err := unix.Openat2(int(dir.Fd()), path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	name := dir.Name() + "/" + path
 	if err == unix.ELOOP {

@@ -66,6 +66,24 @@ var networkPaths = slices.Concat(Certificates, []string{
 	"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
 })
 
+// ownFiles are what a process sees of itself; the first is a directory.
+var ownFiles = []string{"/proc/self/fd", "/proc/self/maps", "/proc/self/statm"}
+
+// through is a name with the links of the root followed.
+func (w *Wall) through(name string) string {
+	for link, to := range w.Links {
+		if rest, behind := strings.CutPrefix(name, link+"/"); behind {
+			return join(filepath.Dir(link), to, rest)
+		}
+	}
+	return name
+}
+
+// within says that a name is a directory's, or of something in it.
+func within(name, dir string) bool {
+	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
+}
+
 // mounted is a place that has been found.
 type mounted struct {
 	Place
@@ -82,7 +100,16 @@ func (f *forked) root(w *Wall, path string) error {
 			if err != nil {
 				return err
 			}
-			places = append(places, libraries...)
+			for _, l := range libraries {
+				l.Name = w.through(l.Path)
+				if slices.ContainsFunc(w.Places, func(p Place) bool { return within(l.Name, p.name()) }) {
+					// Its names are there already; what they lead to may be executed.
+					if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
+						return fmt.Errorf("look at the library %s: %w", l.Path, err)
+					}
+				}
+				places = append(places, l)
+			}
 		}
 	}
 	var found []mounted
@@ -109,9 +136,14 @@ func (f *forked) root(w *Wall, path string) error {
 
 	f.found = found
 
-	// What a process is, and its descriptors, is all that it sees of /proc.
-	descriptors := f.result()
-	f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text("/proc/self/fd"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(descriptors)
+	// Of /proc a process sees itself: its descriptors, its memory (where the C library
+	// finds its stack) and how much of it there is.
+	own := map[string]*int32{}
+	for _, name := range ownFiles {
+		own[name] = f.result()
+		f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text(name), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(own[name])
+		f.on(name)
+	}
 
 	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=64k,mode=0755"))
 	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
@@ -121,7 +153,11 @@ func (f *forked) root(w *Wall, path string) error {
 	}
 	made.link(path, "/proc/self/exe")
 	made.directory("/dev/fd")
-	f.attach(descriptors, "/dev/fd")
+	f.attach(own["/proc/self/fd"], "/dev/fd")
+	for _, name := range ownFiles[1:] {
+		made.file(name)
+		f.attach(own[name], name)
+	}
 	if len(w.Hidden) > 0 {
 		made.directory("/rillbox/nothing")
 	}
@@ -183,7 +219,7 @@ func (f *forked) find(p Place) (mounted, error) {
 		return m, nil
 	}
 	fd := f.result()
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	f.add(stepPlace, unix.SYS_OPENAT2, atCWD, f.text(path), hold(&f.calls, how), unix.SizeofOpenHow).give(fd)
 	f.on(path)
 	judged := &seen{device: stat.Dev, inode: stat.Ino}
@@ -212,7 +248,7 @@ func (f *forked) restrict(tree *int32, access Access) {
 // directory. No link is followed on the way there: a guest may have made one.
 func (f *forked) attach(tree *int32, name string) {
 	target, nothing := f.result(), f.text("")
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	f.add(stepRoot, unix.SYS_OPENAT2, atCWD, f.text(cmp.Or(strings.TrimPrefix(name, "/"), ".")), hold(&f.calls, how), unix.SizeofOpenHow).give(target)
 	f.on(name)
 	f.add(stepRoot, unix.SYS_MOVE_MOUNT, 0, nothing, 0, nothing, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH).take(0, tree).take(2, target)
@@ -230,7 +266,7 @@ type tree struct {
 
 // holds says that a name is in a place, where we make nothing.
 func (t *tree) holds(name string) bool {
-	return slices.ContainsFunc(t.places, func(place string) bool { return place == "/" || strings.HasPrefix(name, place+"/") })
+	return slices.ContainsFunc(t.places, func(place string) bool { return name != place && within(name, place) })
 }
 
 func (t *tree) directory(name string) {
@@ -276,4 +312,12 @@ func pathOf(file *os.File) (string, error) {
 		return "", fmt.Errorf("%s was removed since it was granted", file.Name())
 	}
 	return path, nil
+}
+
+// join follows a link in dir to what may be an absolute path.
+func join(dir, to, rest string) string {
+	if filepath.IsAbs(to) {
+		return filepath.Join(to, rest)
+	}
+	return filepath.Join(dir, to, rest)
 }
