@@ -75,11 +75,15 @@ type Engine struct {
 
 // New makes an engine; nothing is fetched or started before it is needed.
 func New(o Options) (*Engine, error) {
-	for _, host := range o.AllowImport {
-		if host == "" || strings.ContainsAny(host, ", \n") {
-			return nil, fmt.Errorf("host %q for URL imports: want a host, with a port if need be", host)
+	imports := make([]string, len(o.AllowImport))
+	for i, text := range o.AllowImport {
+		h, err := parseHost(text)
+		if err != nil {
+			return nil, fmt.Errorf("host %q for URL imports: %w; want a host, with a port if need be", text, err)
 		}
+		imports[i] = h.String()
 	}
+	o.AllowImport = imports
 	if err := o.Policy.Validate(); err != nil {
 		return nil, err
 	}

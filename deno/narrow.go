@@ -1,11 +1,10 @@
 package deno
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rillbox/supervisor/launcher"
@@ -51,8 +50,11 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 		}
 		mine := asked.grants[name]
 		mine.bare = mine.bare || g.bare
-		mine.values = append(mine.values, g.values...)
+		mine.add(g.values...)
 		asked.grants[name] = mine
+	}
+	if _, writes := asked.grants["allow-write"]; writes {
+		asked = asked.With("deny-write", p.runs()...)
 	}
 	if asked.opened = p.opened; asked.opened != nil { // what it names has to be what was granted, too
 		var opened []*os.File
@@ -71,41 +73,122 @@ func notGranted(flag string) error {
 	return fmt.Errorf("permission %s was not granted by the operator: a run may narrow what was granted, never widen it; ask the operator to add it, or leave it out", flag)
 }
 
-// covers checks that every value of want is within what p allows.
+// covers checks that p grants every value of want.
 func (p Permissions) covers(name string, want grant) error {
 	kind := strings.TrimPrefix(name, "allow-")
 	everything, values := p.Allowed(kind)
-	if everything {
-		return nil
-	}
-	if want.bare {
+	if want.bare && !everything {
 		return notGranted("--" + name)
 	}
 	for _, value := range want.values {
-		covered := false
+		var over []string // what grants the value; empty stands for the bare flag
+		if everything {
+			over = append(over, "")
+		}
 		for _, granted := range values {
 			if valueCovers(permissionFlags[name], granted, value) {
-				covered = true
-				break
+				over = append(over, granted)
 			}
 		}
-		if !covered {
+		if len(over) == 0 {
 			return notGranted("--" + name + "=" + value)
+		}
+		outweighed := ""
+		if !slices.ContainsFunc(over, func(granted string) bool {
+			outweighed = p.outweighed(kind, granted, value)
+			return outweighed == ""
+		}) {
+			return fmt.Errorf("permission --%s=%s would outweigh what the operator denied with %s, in Deno's order of the two: ask for all that was granted, or for something else", name, value, outweighed)
 		}
 	}
 	return nil
 }
 
+// outweighed gives a denial of p that a run's value would put out of force, and
+// that what was granted (empty: everything of the kind) does not. Of the values
+// that hold what a guest wants, Deno goes by the first in its order, and by flags
+// without values last: a value of a run's own, within what was granted, can come
+// before a denial that came first.
+func (p Permissions) outweighed(kind, granted, value string) string {
+	for _, flag := range []string{"deny-" + kind, "ignore-" + kind} {
+		if p.grants[flag].bare && granted == "" {
+			return "--" + flag
+		}
+		denials := p.grants[flag].values
+		if flag == "deny-write" {
+			denials = slices.Concat(denials, p.runs())
+		}
+		for _, denied := range denials {
+			if meets(permissionFlags[flag], denied, value) && !first(permissionFlags[flag], denied, value) &&
+				(granted == "" || first(permissionFlags[flag], denied, granted)) {
+				return "--" + flag + "=" + denied
+			}
+		}
+	}
+	return ""
+}
+
+// runs are the paths of programs that p lets run one by one. Deno lets nobody
+// write to them: another run may start them.
+func (p Permissions) runs() []string {
+	_, programs := p.Allowed("run")
+	return slices.DeleteFunc(programs, func(program string) bool { return !strings.Contains(program, "/") })
+}
+
+// valueCovers says that everything that value stands for is granted.
 func valueCovers(kind valueKind, granted, value string) bool {
 	switch kind {
 	case pathValue:
 		return within(value, granted) // no link is followed below what is granted; see Permissions.open
 	case hostValue:
 		return hostCovers(granted, value)
-	default:
+	case envValue:
 		prefix, wildcard := strings.CutSuffix(granted, "*")
 		return granted == value || wildcard && strings.HasPrefix(value, prefix)
+	default:
+		return granted == value
 	}
+}
+
+// meets says that what is denied and what is allowed have something in common.
+func meets(kind valueKind, denied, allowed string) bool {
+	switch kind {
+	case pathValue:
+		return within(denied, allowed) || within(allowed, denied)
+	case hostValue:
+		d, a := mustHost(denied), mustHost(allowed)
+		return d.meets(a)
+	case runValue: // a denied name stands for every program of this name, whatever its case and its ending
+		name := strings.ToLower(filepath.Base(allowed))
+		denied = strings.ToLower(filepath.Base(denied))
+		return name == denied || strings.HasPrefix(name, denied+".")
+	default:
+		return valueCovers(kind, denied, allowed) || valueCovers(kind, allowed, denied)
+	}
+}
+
+// first says that Deno looks at the denial first, where both have something in
+// common.
+func first(kind valueKind, denied, allowed string) bool {
+	switch kind {
+	case pathValue:
+		return within(denied, allowed)
+	case hostValue:
+		return mustHost(denied).compare(mustHost(allowed)) <= 0
+	case runValue:
+		return strings.Contains(denied, "/")
+	default:
+		return valueCovers(kind, allowed, denied)
+	}
+}
+
+// mustHost parses a host that stands among parsed flags.
+func mustHost(text string) host {
+	h, err := parseHost(text)
+	if err != nil {
+		panic(err)
+	}
+	return h
 }
 
 // within says that path is dir or below it; both are absolute and clean.
@@ -126,55 +209,4 @@ func resolved(path string) string {
 		return path
 	}
 	return filepath.Join(resolved(parent), filepath.Base(path))
-}
-
-// hostCovers says that the granted host (and port) includes the other. A grant
-// without a port includes all ports, "*.example.com" all hosts below, a network
-// ("10.0.0.0/8") its addresses.
-func hostCovers(granted, value string) bool {
-	if granted == value {
-		return true
-	}
-	if strings.HasPrefix(granted, "unix:") || strings.HasPrefix(value, "unix:") {
-		return false
-	}
-	grantedHost, grantedPort, err := splitHost(granted)
-	if err != nil {
-		return false
-	}
-	host, port, err := splitHost(value)
-	if err != nil || grantedPort != "" && grantedPort != port {
-		return false
-	}
-	if host == grantedHost {
-		return true
-	}
-	if suffix, wildcard := strings.CutPrefix(grantedHost, "*"); wildcard {
-		return strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix)
-	}
-	network, err := netip.ParsePrefix(grantedHost)
-	if err != nil {
-		return false
-	}
-	if inner, err := netip.ParsePrefix(host); err == nil {
-		return inner.Bits() >= network.Bits() && network.Contains(inner.Addr())
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && network.Contains(address)
-}
-
-// splitHost splits "host", "host:port", "[v6]" and "[v6]:port".
-func splitHost(s string) (host, port string, err error) {
-	if inner, ok := strings.CutPrefix(s, "["); ok {
-		host, port, ok = strings.Cut(inner, "]")
-		if !ok || port != "" && port[0] != ':' {
-			return "", "", errors.New("unbalanced brackets")
-		}
-		return host, strings.TrimPrefix(port, ":"), nil
-	}
-	if strings.Count(s, ":") > 1 { // a bare IPv6 address
-		return s, "", nil
-	}
-	host, port, _ = strings.Cut(s, ":")
-	return host, port, nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mattn/go-shellwords"
 )
@@ -26,13 +27,23 @@ type grant struct {
 	values []string
 }
 
+func (g *grant) add(values ...string) {
+	for _, value := range values {
+		if !slices.Contains(g.values, value) {
+			g.values = append(g.values, value)
+		}
+	}
+}
+
 // valueKind says what a flag's values name.
 type valueKind int
 
 const (
 	pathValue valueKind = iota
 	hostValue
-	nameValue
+	envValue
+	sysValue
+	runValue
 )
 
 // permissionFlags are the permission flags of Deno 2.9.6 (`deno run --help`).
@@ -42,9 +53,9 @@ var permissionFlags = map[string]valueKind{
 	"allow-ffi": pathValue, "deny-ffi": pathValue,
 	"allow-net": hostValue, "deny-net": hostValue,
 	"allow-import": hostValue, "deny-import": hostValue,
-	"allow-env": nameValue, "deny-env": nameValue, "ignore-env": nameValue,
-	"allow-sys": nameValue, "deny-sys": nameValue,
-	"allow-run": nameValue, "deny-run": nameValue,
+	"allow-env": envValue, "deny-env": envValue, "ignore-env": envValue,
+	"allow-sys": sysValue, "deny-sys": sysValue,
+	"allow-run": runValue, "deny-run": runValue,
 }
 
 var shortFlags = map[byte]string{
@@ -157,13 +168,11 @@ func (p *Permissions) addGrant(name, list string, valued bool) error {
 		if value == "" {
 			return errors.New("a value is empty")
 		}
-		value, err := clean(permissionFlags[name], value)
+		values, err := clean(name, value)
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(g.values, value) {
-			g.values = append(g.values, value)
-		}
+		g.add(values...)
 	}
 	if isAllow(name) {
 		g.bare = false
@@ -174,23 +183,33 @@ func (p *Permissions) addGrant(name, list string, valued bool) error {
 
 func isAllow(name string) bool { return strings.HasPrefix(name, "allow-") }
 
-// clean gives a value the form that is passed on and compared.
-func clean(kind valueKind, value string) (string, error) {
-	switch kind {
-	case pathValue:
+// sysNames are the names that --allow-sys takes.
+var sysNames = strings.Fields(`cpus getPriority getegid gid homedir hostname loadavg
+	networkInterfaces osRelease osUptime setPriority statfs systemMemoryInfo uid userInfo username`)
+
+// clean gives a flag's value the form that is passed on and compared. What Deno
+// refuses is an error in Deno's words: every run would fail with it.
+func clean(flag, value string) ([]string, error) {
+	if !utf8.ValidString(value) {
+		return nil, fmt.Errorf("the value %q is not UTF-8, and Deno would take another one for it", value)
+	}
+	switch kind := permissionFlags[flag]; {
+	case kind == hostValue:
+		return cleanHosts(flag, value)
+	case kind == pathValue, kind == runValue && strings.Contains(value, "/"):
 		abs, err := filepath.Abs(value)
 		if err != nil {
-			return "", fmt.Errorf("make %q absolute: %w", value, err)
+			return nil, fmt.Errorf("make %q absolute: %w", value, err)
 		}
-		return abs, nil
-	case hostValue:
-		if strings.HasPrefix(value, "unix:") {
-			return value, nil
-		}
-		return strings.ToLower(value), nil
-	default:
-		return value, nil
+		return []string{abs}, nil
+	case kind == envValue && strings.Contains(value, "=") && flag != "ignore-env":
+		return nil, fmt.Errorf("invalid env var name: '%s'", value)
+	case kind == sysValue && !slices.Contains(sysNames, value):
+		return nil, fmt.Errorf("unknown sys descriptor: '%s'; known are %s", value, strings.Join(sysNames, ", "))
+	case kind == sysValue && value == "username":
+		return []string{"userInfo"}, nil
 	}
+	return []string{value}, nil
 }
 
 // All says that everything is allowed, save what is denied.
@@ -251,11 +270,7 @@ func (p Permissions) With(name string, values ...string) Permissions {
 	if isAllow(name) && (p.all || had && g.bare) || g.bare {
 		return p
 	}
-	for _, value := range values {
-		if !slices.Contains(g.values, value) {
-			g.values = append(g.values, value)
-		}
-	}
+	g.add(values...)
 	p.grants[name] = g
 	return p
 }
