@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"rillbox/cache/cachetest"
@@ -35,7 +38,7 @@ func TestFlagsAreDenosOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many := 400
+	many := 1000
 	if text := os.Getenv(manyFlags); text != "" {
 		if many, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
@@ -356,4 +359,74 @@ func (r flagSource) host() string {
 		}
 	}
 	return name + r.one("", "", "", ":80", ":80", ":443", ":080", ":+80", ":", ":65536", ":-1", ":x", ":80:1")
+}
+
+// TestDeniedLoopbackIsNotReached has a server on both addresses of loopback, and
+// a guest that may reach every host but one of loopback's.
+func TestDeniedLoopbackIsNotReached(t *testing.T) {
+	binary, err := Locate(t.Context(), LocateOptions{Cache: cachetest.Open(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Int64
+	v4, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(v4.Addr().(*net.TCPAddr).Port)
+	listeners := []net.Listener{v4}
+	if v6, err := net.Listen("tcp6", "[::1]:"+port); err == nil { // where there is IPv6
+		listeners = append(listeners, v6)
+	}
+	for _, listener := range listeners {
+		server := &http.Server{Handler: http.NotFoundHandler(), ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				reached.Add(1)
+			}
+		}}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { _ = server.Close() })
+	}
+	real := newRealFlags(t, binary.Path)
+	const guest = `
+		import net from "node:net";
+		addEventListener("error", (e) => e.preventDefault()); // a localAddress that is denied ends a program otherwise
+		addEventListener("unhandledrejection", (e) => e.preventDefault());
+		const port = Number(Deno.args[0]);
+		const names = ["127.0.0.1", "127.1", "127.0.0.1%x", "127.0.0.1%lo", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "0", "0x0", "00", "0.0", "0.0.0.0",
+			"localhost", "LOCALHOST", "localhost.", "ip6-localhost", Deno.hostname(), "①②⑦.0.0.1",
+			"::1", "::", "::%lo", "::1%1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:0.0.0.0", "::ffff:0:0", "[::ffff:0.0.0.0]", "[::1%1]", "[::%x]"];
+		const soon = (p) => Promise.race([p, new Promise((r) => setTimeout(r, 500))]).catch(() => {});
+		await Promise.all(names.map(async (hostname) => {
+			const inURL = hostname.includes(":") && hostname[0] != "[" ? "[" + hostname + "]" : hostname;
+			await soon((async () => (await Deno.connect({ hostname, port })).close())());
+			await soon((async () => (await Deno.connectTls({ hostname, port })).close())());
+			await soon((async () => (await fetch("http://" + inURL + ":" + port + "/")).text())());
+			await soon(new Promise((r, x) => { const s = net.connect(port, hostname); s.on("connect", () => { s.destroy(); r(); }).on("error", x); }));
+			await soon(new Promise((r, x) => { const s = net.connect({ port, host: hostname, localAddress: "127.0.0.1" }); s.on("connect", () => { s.destroy(); r(); }).on("error", x); }));
+			await soon((async () => { const w = new WebSocket("ws://" + inURL + ":" + port + "/"); await new Promise((r) => w.onopen = w.onerror = r); })());
+		}));
+		console.log("tried");
+		Deno.exit(0);`
+	if err := os.WriteFile(filepath.Join(real.dir, "ask.js"), []byte(guest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, denied := range []string{"", "127.0.0.1", "127.0.0.0/8", "127.0.0.1:" + port, "[::1]", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1%x", "0.0.0.0/0"} {
+		words := []string{"--allow-net", "--allow-sys=hostname"}
+		if denied != "" {
+			words = append(words, "--deny-net="+denied)
+		}
+		p, err := Parse(words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reached.Store(0)
+		stdout, stderr := real.start(t, p.Args(), []string{port})
+		if stdout != "tried\n" {
+			t.Fatalf("the guest with %q ended: %s", words, stderr)
+		}
+		if n := reached.Load(); (n == 0) != (denied != "") {
+			t.Errorf("%q: %d connections came", words, n)
+		}
+	}
 }
