@@ -72,6 +72,9 @@ type attack struct {
 	earlier, meanwhile string
 
 	grants []string // what the operator granted in the bounded run
+	// narrowed is what the run asks for, of what was granted, in the control too;
+	// nil is all of it.
+	narrowed []string
 	// control is what is granted in the control, which has no second wall
 	// either; nil means everything.
 	control []string
@@ -222,6 +225,9 @@ func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) ou
 		Args:     s.fill(a.args),
 		Packages: a.packages,
 		Timeout:  a.timeout,
+	}
+	if a.narrowed != nil {
+		p.Permissions = s.fill(a.narrowed)
 	}
 	if a.stdin != "" {
 		p.Stdin = strings.NewReader(a.stdin)
@@ -537,7 +543,7 @@ func (s *scene) dir() string { return s.words["%DIR%"] }
 // names says that one of the attack's texts has the word.
 func (s *scene) names(word string) bool {
 	a := s.attack
-	texts := slices.Concat([]string{a.code, a.earlier, a.meanwhile}, a.args, a.grants, a.control)
+	texts := slices.Concat([]string{a.code, a.earlier, a.meanwhile}, a.args, a.grants, a.narrowed, a.control)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, word) })
 }
 

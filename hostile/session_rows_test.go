@@ -51,6 +51,14 @@ func tryInSessions(t *testing.T, attacks []attack) {
 
 func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string, withoutWall bool) outcome {
 	t.Helper()
+	if a.narrowed != nil { // a session of the row's own, whose permissions are those of all of its cells
+		own, err := house.open(t, "one", newEngine(t, a.language, grants, withoutWall), supervisor.SessionRequest{Language: a.language, Permissions: s.fill(a.narrowed)})
+		if err != nil {
+			return outcome{err: err}
+		}
+		a.narrowed = nil
+		return a.run(t, s, own, own)
+	}
 	own := house.session(t, "one", a.language, grants, withoutWall)
 	other := own
 	if a.earlier != "" || a.meanwhile != "" {
@@ -116,19 +124,29 @@ func (h *rowHouse) session(t *testing.T, client string, language supervisor.Lang
 // sessionOf makes a session of an engine.
 func (h *rowHouse) sessionOf(t *testing.T, client string, language supervisor.Language, engine supervisor.Toolchain) *rowSession {
 	t.Helper()
+	r, err := h.open(t, client, engine, supervisor.SessionRequest{Language: language})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (h *rowHouse) open(t *testing.T, client string, engine supervisor.Toolchain, q supervisor.SessionRequest) (*rowSession, error) {
+	t.Helper()
 	limits := supervisor.DefaultLimits()
 	limits.SessionIdle = limits.MaxSessionIdle
 	r := &rowSession{
 		supervisor: supervisor.New(limits, slog.New(slog.DiscardHandler), engine),
-		client:     fmt.Sprint(client, rowClients.Add(1)), language: language,
+		client:     fmt.Sprint(client, rowClients.Add(1)), language: q.Language,
 	}
-	info, err := r.supervisor.CreateSession(t.Context(), supervisor.SessionRequest{Client: r.client, Language: language}, func(supervisor.Event) {})
+	q.Client = r.client
+	info, err := r.supervisor.CreateSession(t.Context(), q, func(supervisor.Event) {})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	r.id = info.ID
 	h.all = append(h.all, r)
-	return r
+	return r, nil
 }
 
 // end ends the sessions, and leaves the engines, which others use.
