@@ -2,12 +2,14 @@ package cache
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Policy is what the operator lets be fetched for programs, and used of what
@@ -103,6 +105,9 @@ func (p Policy) CheckHost(host string) error {
 // though a registry leads there.
 func (p Policy) CheckLink(host string) error {
 	host = normal(hostKind, host)
+	if p.Restricts() && strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) { // such letters, dots among them, stand for others
+		return fmt.Errorf("the host %q can't be judged as it is written: write it in ASCII (xn--…)", host)
+	}
 	if pattern, ok := find(p.Deny, hostKind, host); ok {
 		return &DeniedError{What: "host", Name: host, Listed: pattern}
 	}
@@ -196,9 +201,18 @@ func normal(kind Kind, name string) string {
 	case Python:
 		return NormalizePython(name)
 	case hostKind:
-		return strings.TrimSuffix(strings.ToLower(name), ".")
+		return normalHost(name)
 	}
 	return strings.ToLower(name)
+}
+
+// normalHost is a host in the form in which it is connected to: an address that
+// IPv6 wraps is that address.
+func normalHost(name string) string {
+	if address, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return address.Unmap().WithZone("").String()
+	}
+	return strings.TrimSuffix(strings.ToLower(name), ".")
 }
 
 var pythonSeparators = regexp.MustCompile(`[-_.]+`)

@@ -22,6 +22,7 @@ func TestPolicy(t *testing.T) {
 		{Policy{Deny: []string{"*"}}, "", "python:six npm:@a/b jsr:@a/b host:example.com host:localhost"},
 		{Policy{Allow: []string{"numpy"}, Deny: []string{"num*"}}, "", "python:numpy python:six"},
 		{Policy{Deny: []string{"*.Example.com"}}, "python:six host:example.com", "host:a.example.com host:A.EXAMPLE.COM host:a.example.com. npm:six<a.example.com"},
+		{Policy{Deny: []string{"host:10.0.0.1", "host:::1"}}, "host:10.0.0.2", "host:10.0.0.1 host:::ffff:10.0.0.1 host:::FFFF:a00:1 host:0:0::1 host:::1%lo"},
 		{Policy{Allow: []string{"demo", "files.example.com"}}, "npm:demo host:files.example.com", "host:example.com host:files.example.com.evil.test npm:other<files.example.com"},
 		{Policy{Deny: []string{"@acme/*"}}, "npm:acme npm:@acme-x/y npm:left", "npm:@acme/tools jsr:@acme/tools npm:@ACME/x"},
 		{Policy{Allow: []string{"npm:left", "python:six", "jsr:@std/*"}}, "npm:left python:six jsr:@std/csv", "python:left npm:six npm:@std/csv jsr:@other/csv host:left"},
@@ -91,6 +92,9 @@ func TestURLsThatNameDeniedPackages(t *testing.T) {
 		} else if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("a password is told: %v", err)
 		}
+	}
+	if err := (Policy{Deny: []string{"evil.test"}}).CheckHost("evil。test"); err == nil {
+		t.Error("a host that is denied, with another dot, is not")
 	}
 	if err := (Policy{MinReleaseAge: time.Hour}).CheckURL(&url.URL{Scheme: "https", Host: "esm.test", Path: "/x"}); err == nil {
 		t.Error("a URL passed, whose age nobody knows")
