@@ -167,6 +167,21 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestURLsOfOtherSpellings are those that Deno reads as other hosts than they
+// seem to name.
+func TestURLsOfOtherSpellings(t *testing.T) {
+	for _, host := range []string{"evil。test", "ＥＶＩＬ.test", "0x7f.1", "127.1", "2130706433", "0177.0.0.1", "127.0.0.1.", "0", "evil%2etest", "a_b;c", "*.evil.test", "evil..test", "x:99999", "[::1%25lo]:x"} {
+		if s, err := parseSpecifier("https://" + host + "/x.js"); err == nil {
+			t.Errorf("%q became %+v", host, s)
+		}
+	}
+	for _, host := range []string{"evil.test", "evil.test.", "EVIL.test:0443", "xn--bcher-kva.test", "127.0.0.1:80", "[::1]:8080", "[::ffff:127.0.0.1]", "a-b_c.0x.test", "1.test"} {
+		if _, err := parseSpecifier("https://" + host + "/x.js"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // FuzzSpecifier looks for a package request that reaches Deno's command line as
 // something else than a specifier.
 func FuzzSpecifier(f *testing.F) {

@@ -50,12 +50,24 @@ func parseSpecifier(text string) (specifier, error) {
 		if err != nil || u.Host == "" || u.User != nil {
 			return specifier{}, fmt.Errorf("%q is not a URL that can be imported", text)
 		}
+		if !isPlainHost(hostPort(u)) {
+			return specifier{}, fmt.Errorf("the host of %q can't be judged as it is written: write a name in ASCII (xn--…), an address as 192.0.2.1 or [2001:db8::1]", text)
+		}
 		return specifier{scheme: scheme, name: text}, nil
 	case scheme == "file":
 		return specifier{}, fmt.Errorf("%q names a file of this machine: a package is an npm name, an npm: or jsr: specifier, or an https: URL", text)
 	}
 	return specifier{}, fmt.Errorf("%q is not a package: want an npm name (lodash@4), an npm: or jsr: specifier, or an https: URL", text)
 }
+
+// isPlainHost says that Deno's URLs have a host as it is written here: they turn
+// letters beyond ASCII into others, and what ends in a number into an address.
+func isPlainHost(text string) bool {
+	h, err := parseHost(text)
+	return err == nil && (h.kind == addressHost || h.kind == domainHost && !numberAtEnd().MatchString(h.name))
+}
+
+var numberAtEnd = pattern(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 
 func parsePackage(scheme, rest, text string) (specifier, error) {
 	s := specifier{scheme: scheme}
