@@ -39,8 +39,8 @@ func site(t *testing.T, secure bool) (*httptest.Server, *url.URL) {
 	return s, u
 }
 
-// addressOf gives the address of a proxy that listens on the machine's loopback.
-func addressOf(t *testing.T, p *proxy) string {
+// listening gives the address of a proxy that listens on the machine's loopback.
+func listening(t *testing.T, p *proxy) string {
 	t.Helper()
 	address, err := p.reachable(&Surroundings{})
 	if err != nil {
@@ -52,7 +52,7 @@ func addressOf(t *testing.T, p *proxy) string {
 // through is a client of the proxy.
 func through(t *testing.T, p *proxy, trusted *httptest.Server) *http.Client {
 	t.Helper()
-	address, err := url.Parse(addressOf(t, p))
+	address, err := url.Parse(listening(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestProxyTrustsTheRegistryOfNPM(t *testing.T) {
 func TestProxyIsForOneProcess(t *testing.T) {
 	s, u := site(t, false)
 	p, failed := start(t, cache.Policy{}, []string{u.Host})
-	address, err := url.Parse(addressOf(t, p))
+	address, err := url.Parse(listening(t, p))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, u := site(t, secure)
 		outer, failed := start(t, cache.Policy{}, []string{u.Host})
-		upstream, err := url.Parse(addressOf(t, outer))
+		upstream, err := url.Parse(listening(t, outer))
 		if err != nil {
 			t.Fatal(err)
 		}
