@@ -45,6 +45,9 @@ type Options struct {
 	// Wall is what children are started behind; the zero value is the best wall that
 	// the machine offers.
 	Wall launcher.Level
+	// Workspace is the directory that the operator shares, by its real path; empty
+	// for none.
+	Workspace string
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	// Warm is how many children of each kind are kept started ahead of time at
@@ -54,14 +57,11 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-func (o Options) walls() Walls {
-	return Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
-}
-
 // Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
 // is safe for concurrent use.
 type Engine struct {
 	options Options
+	walls   Walls
 	planner planner
 
 	scanners *scanners
@@ -100,7 +100,11 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
 	}
-	e := &Engine{options: o, scanners: newScanners(o.Warm, o.walls()), locating: make(chan struct{}, 1)}
+	walls := Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
+	if walls.Shared, err = Share(o.Workspace); err != nil {
+		return nil, err
+	}
+	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
 	e.compiler = newCompiler(e)
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
@@ -188,7 +192,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.options.walls(), allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
+	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
 	_, hosts := p.Allowed("import")
 	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
 	if p.All() {

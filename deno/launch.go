@@ -155,7 +155,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 
 // surround begins the surroundings of a child.
 func (e *Engine) surround(p Permissions) (*Surroundings, error) {
-	return p.Surround(e.options.walls(), append(supervisor.RunDirs(), e.options.Cache.Dir())...)
+	return p.Surround(e.walls, append(supervisor.RunDirs(), e.options.Cache.Dir())...)
 }
 
 // modules lets the child find modules in its DENO_DIR, which it calls name: those

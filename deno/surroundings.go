@@ -28,7 +28,26 @@ type Walls struct {
 	Level launcher.Level
 	// Without gives the second wall up, also where nothing else holds a program.
 	Without bool
-	Log     *slog.Logger
+	// Shared is the directory that the operator shares as workspace, as it was at the
+	// start; see Share.
+	Shared Shared
+	Log    *slog.Logger
+}
+
+// Shared is a directory of the operator's; the zero value is none.
+type Shared struct{ granted }
+
+// Share opens the directory that the operator shares as workspace; an empty path is
+// none.
+func Share(path string) (Shared, error) {
+	if path == "" {
+		return Shared{}, nil
+	}
+	file, real, err := launcher.Open(path)
+	if err != nil {
+		return Shared{}, fmt.Errorf("share a directory: %w", err)
+	}
+	return Shared{granted{path, file, real}}, nil
 }
 
 // Surroundings are what one child sees: our own files, and what its permissions
@@ -36,6 +55,7 @@ type Walls struct {
 // have their paths. They must be closed once the child has been started, or not.
 type Surroundings struct {
 	wall   *launcher.Wall // nil without one
+	shared Shared
 	opened []*os.File
 }
 
@@ -50,7 +70,7 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	if err := p.checkWall(w, level); err != nil {
 		return nil, err
 	}
-	s := &Surroundings{}
+	s := &Surroundings{shared: w.Shared}
 	if p.all || w.Without {
 		return s, nil
 	}
@@ -131,7 +151,12 @@ func (s *Surroundings) Workspace(path string, readOnly bool) string {
 	if s.wall != nil && s.wall.Processes {
 		access |= launcher.Execute
 	}
-	return s.See(path, name, access)
+	name = s.See(path, name, access)
+	if s.wall != nil && s.shared.file != nil && s.shared.name == path {
+		last := &s.wall.Places[len(s.wall.Places)-1]
+		last.File = s.shared.file
+	}
+	return name
 }
 
 // Listen has the child be started with a socket of ours in its own network that

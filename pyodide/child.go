@@ -73,7 +73,7 @@ func (s started) name(path string) string {
 // and what it needs, the wire included. Of the arguments, those that are paths of
 // what it reads, and the workspace's, become the child's names for them.
 func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (child started, err error) {
-	around, err := granted.Surround(deno.Walls{Level: e.o.Wall, Without: e.o.WithoutSecondWall, Log: e.o.Log}, append(supervisor.RunDirs(), e.o.Cache.Dir())...)
+	around, err := granted.Surround(e.walls, append(supervisor.RunDirs(), e.o.Cache.Dir())...)
 	if err != nil {
 		return started{}, err
 	}

@@ -65,6 +65,9 @@ type Options struct {
 	// Wall is what children are started behind; the zero value is the best wall that
 	// the machine offers.
 	Wall launcher.Level
+	// Workspace is the directory that the operator shares, by its real path; empty
+	// for none.
+	Workspace string
 	// WithoutSecondWall starts children without the kernel's wall.
 	WithoutSecondWall bool
 	// Log gets what goes wrong behind the scenes; nil discards it.
@@ -73,11 +76,12 @@ type Options struct {
 
 // Engine runs Python programs. It is safe for concurrent use.
 type Engine struct {
-	o    Options
-	stop context.CancelFunc
-	ctx  context.Context // ends with Close
-	pool *supervisor.Pool[*worker]
-	jobs sync.WaitGroup // what goes on behind the scenes
+	o     Options
+	walls deno.Walls
+	stop  context.CancelFunc
+	ctx   context.Context // ends with Close
+	pool  *supervisor.Pool[*worker]
+	jobs  sync.WaitGroup // what goes on behind the scenes
 
 	images images
 
@@ -111,7 +115,11 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions, err = o.Permissions.Open(); err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, images: images{known: map[string]bool{}}}
+	walls := deno.Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
+	if walls.Shared, err = deno.Share(o.Workspace); err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, walls: walls, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil

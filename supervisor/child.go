@@ -183,7 +183,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 		looks:   time.NewTicker(idleInterval),
 	}
 	leaving.Add(1)
-	tellKeeper(launcher.Kept{Group: c.pid(), Dir: command.Dir, Cgroup: group.Join()})
+	tellKeeper(launcher.Kept{Group: c.pid(), Gone: c.ownProcesses(), Dir: command.Dir, Cgroup: group.Join()})
 	if command.JoinLater {
 		go c.join()
 	} else {

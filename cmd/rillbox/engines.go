@@ -28,6 +28,13 @@ func (a *app) open() (*engines, error) {
 		a.parsed = false
 		return nil, fmt.Errorf("wall = %v is set, and nothing starts with less: this machine offers %v (%s)", a.config.Wall, offered.Level, offered.Detail)
 	}
+	shared, err := a.shared()
+	if err != nil {
+		return nil, err
+	}
+	if shared != nil {
+		a.config.Workspace = *shared
+	}
 	store, err := a.openCache()
 	if err != nil {
 		return nil, err
@@ -50,6 +57,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
 		Warm:              c.Warm,
+		Workspace:         c.Workspace.Path,
 		Log:               log,
 	})
 	if err != nil {
@@ -68,6 +76,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		Limits:            c.Limits,
 		Warm:              c.Warm,
 		LeaveImages:       c.once,
+		Workspace:         c.Workspace.Path,
 		Log:               log,
 	})
 	if err != nil {

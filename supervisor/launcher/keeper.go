@@ -24,8 +24,10 @@ import (
 type Kept struct {
 	// Group is the child's process group.
 	Group int `json:"group"`
-	// Gone says that the child has ended: its group's number may be another's. What
-	// else is named here is still to be removed.
+	// Gone says that the child has ended, so that its group's number may be another's,
+	// or ends with the server without a keeper: the kernel ends the first process of a
+	// PID namespace, and all that is in it. What else is named here is still to be
+	// removed.
 	Gone bool `json:"gone,omitempty"`
 	// Dir is the child's directory, empty when it has none.
 	Dir string `json:"dir,omitempty"`
@@ -42,7 +44,7 @@ func keep(input io.Reader) {
 	}
 	for _, child := range children {
 		for _, procs := range child.Cgroup {
-			_ = killListed(procs)
+			_ = killListed(procs) // also one that had just been started
 		}
 		if child.Dir != "" {
 			_ = os.RemoveAll(child.Dir) // what is left is removed by the next start
