@@ -101,6 +101,9 @@ type attack struct {
 	// ends are the ways that the bounded run may end in beside completed and
 	// failed.
 	ends []supervisor.Status
+	// least is the lowest wall behind which the attack comes to nothing; what levels
+	// says, if it is not set.
+	least launcher.Level
 	// linux says that the attack exists on Linux alone.
 	linux bool
 }
@@ -150,17 +153,37 @@ func try(t *testing.T, attacks []attack) {
 }
 
 func (a attack) runBounded(t *testing.T) {
-	s := newScene(t, a)
-	engine := newEngine(t, a.language, s.fill(a.grants), false)
-	a.checkBounded(t, s, a.run(t, s, engine, engine))
+	for _, level := range a.levels(false) {
+		s := newScene(t, a)
+		engine := newEngine(t, a.language, s.fill(a.grants), level)
+		a.checkBounded(t, level, s, a.run(t, s, engine, engine))
+	}
+}
+
+// noWall is the level of controls.
+const noWall launcher.Level = -1
+
+// levels are the walls of this machine behind which the attack has to come to
+// nothing, the best first: without a grant Deno alone holds, elsewhere it takes
+// Landlock.
+func (a attack) levels(inSession bool) (levels []launcher.Level) {
+	least := launcher.Deno
+	if inSession || len(a.grants) > 0 {
+		least = launcher.Landlock
+	}
+	levels = []launcher.Level{launcher.Best}
+	for level := launcher.Offered().Level - 1; level >= max(least, a.least); level-- {
+		levels = append(levels, level)
+	}
+	return levels
 }
 
 // checkBounded checks that the attack came to nothing.
-func (a attack) checkBounded(t *testing.T, s *scene, o outcome) {
+func (a attack) checkBounded(t *testing.T, level launcher.Level, s *scene, o outcome) {
 	t.Helper()
-	t.Logf("bounded: %s", o.summary())
+	t.Logf("bounded, behind %v: %s", level, o.summary())
 	if found := s.evidenceOf(o); len(found) > 0 {
-		t.Errorf("the attack got through: %s\n%s", strings.Join(found, "; "), o.text())
+		t.Errorf("behind %v the attack got through: %s\n%s", level, strings.Join(found, "; "), o.text())
 	}
 	// A run that did not happen holds nothing.
 	if program := (*supervisor.ProgramError)(nil); o.err != nil && !errors.As(o.err, &program) {
@@ -184,7 +207,7 @@ func (a attack) runControl(t *testing.T) {
 	if a.bare || a.bareFlags != nil {
 		o = a.runBare(t, s)
 	} else {
-		engine := newEngine(t, a.language, a.controlGrants(s), true)
+		engine := newEngine(t, a.language, a.controlGrants(s), noWall)
 		o = a.run(t, s, engine, engine)
 	}
 	a.checkControl(t, s, o)
@@ -386,7 +409,7 @@ func denoBinary(t testing.TB) deno.Binary {
 
 // newEngine gives the engine for a language with these grants, with all of it
 // on this machine.
-func newEngine(t testing.TB, language supervisor.Language, grants []string, withoutWall bool) supervisor.Toolchain {
+func newEngine(t testing.TB, language supervisor.Language, grants []string, wall launcher.Level) supervisor.Toolchain {
 	t.Helper()
 	store := openShared(t)
 	permissions, err := deno.Parse(grants)
@@ -394,7 +417,11 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, with
 		t.Fatal(err)
 	}
 	python := language == supervisor.Python
-	key := fmt.Sprint(python, withoutWall, permissions.Args())
+	key := fmt.Sprint(python, wall, permissions.Args())
+	withoutWall := wall == noWall
+	if withoutWall {
+		wall = launcher.Best
+	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if engine, made := shared.engines[key]; made {
@@ -402,13 +429,13 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, with
 	}
 	var engine supervisor.Toolchain
 	if python {
-		engine, err = pyodide.New(pyodide.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall})
+		engine, err = pyodide.New(pyodide.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall})
 	} else {
 		warm := 0
-		if len(grants) == 0 { // many rows share this one
+		if len(grants) == 0 && wall == launcher.Best { // many rows share this one
 			warm = 1
 		}
-		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall, Warm: warm})
+		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall, Warm: warm})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -200,7 +200,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 						a.checkControl(t, s, o)
 					}
 					s, o := run(t, inSession, nil, false)
-					a.checkBounded(t, s, o)
+					a.checkBounded(t, launcher.Best, s, o)
 					if o.err != nil {
 						t.Errorf("the bounded run failed: %v", o.err)
 					}

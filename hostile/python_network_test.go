@@ -9,6 +9,7 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 func TestPythonNetwork(t *testing.T) {
@@ -152,7 +153,7 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
 		s := newScene(t, attack{code: code})
 		return s, runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{"requests"}, Code: s.fillText(code)}, nil)
 	}
-	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, []string{"--allow-net"}, true), func(t *testing.T, engine supervisor.Engine) {
+	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, []string{"--allow-net"}, noWall), func(t *testing.T, engine supervisor.Engine) {
 		s, control := run(t, engine)
 		if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
 			cachetest.NeedNetwork(t, cache.ErrOffline)
@@ -161,7 +162,7 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
 			t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())
 		}
 	})
-	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, nil, false), func(t *testing.T, engine supervisor.Engine) {
+	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, nil, launcher.Best), func(t *testing.T, engine supervisor.Engine) {
 		s, o := run(t, engine)
 		t.Logf("bounded: %s", o.summary())
 		if found := s.evidenceOf(o); len(found) > 0 || o.Status != supervisor.Completed {

@@ -18,6 +18,7 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // rowsPython runs many rows in one child.
@@ -49,7 +50,7 @@ func tryTogether(t *testing.T, attacks []attack) {
 	ends := map[string][]string{} // by row: what the attack is told
 	if len(inEngine) > 0 {
 		runTogether(t, inEngine, func(p supervisor.Program) outcome {
-			return runProgram(t.Context(), newEngine(t, supervisor.Python, []string{"--allow-all"}, true), p, nil)
+			return runProgram(t.Context(), newEngine(t, supervisor.Python, []string{"--allow-all"}, noWall), p, nil)
 		}, func(a attack, s *scene, whole, own outcome) {
 			if found := s.evidenceOf(own); len(found) == 0 {
 				ends[a.name] = append(ends[a.name], "the attack is not shown to work without the boundary, so it shows nothing: "+own.summary())
@@ -63,19 +64,21 @@ func tryTogether(t *testing.T, attacks []attack) {
 			}
 		})
 	}
-	runTogether(t, attacks, func(p supervisor.Program) outcome {
-		return runProgram(t.Context(), newEngine(t, supervisor.Python, nil, false), p, nil)
-	}, func(a attack, s *scene, whole, own outcome) {
-		t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
-			t.Logf("bounded: %s", own.summary())
-			for _, problem := range ends[a.name] {
-				t.Error(problem)
-			}
-			if found := s.evidenceOf(whole); len(found) > 0 {
-				t.Errorf("the attack got through: %s\n%s", strings.Join(found, "; "), own.summary())
-			}
+	for _, level := range (attack{}).levels(false) {
+		runTogether(t, attacks, func(p supervisor.Program) outcome {
+			return runProgram(t.Context(), newEngine(t, supervisor.Python, nil, level), p, nil)
+		}, func(a attack, s *scene, whole, own outcome) {
+			t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
+				t.Logf("bounded, behind %v: %s", level, own.summary())
+				for _, problem := range ends[a.name] {
+					t.Error(problem)
+				}
+				if found := s.evidenceOf(whole); len(found) > 0 {
+					t.Errorf("behind %v the attack got through: %s\n%s", level, strings.Join(found, "; "), own.summary())
+				}
+			})
 		})
-	})
+	}
 	for i := range attacks {
 		attacks[i].code = fmt.Sprintf("__name__ = %q\n", attacks[i].name) + attacks[i].code // as testdata/rows.py has it
 		attacks[i].ends = crash

@@ -11,6 +11,7 @@ import (
 
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // climb finds the worker's end of the wire in the frames below the program's.
@@ -204,7 +205,7 @@ raise SystemExit(5)`,
 
 func TestPythonWire(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, supervisor.Python, nil, false)
+	engine := newEngine(t, supervisor.Python, nil, launcher.Best)
 	for _, row := range pythonLies {
 		t.Run(row.name, func(t *testing.T) {
 			p := supervisor.Program{ID: supervisor.NewID(), Language: supervisor.Python, Code: row.code, Timeout: row.timeout}
@@ -255,7 +256,7 @@ var unreadablePython = map[string]string{
 // A program that is hard to read is its own failure, not ours.
 func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, supervisor.Python, nil, false)
+	engine := newEngine(t, supervisor.Python, nil, launcher.Best)
 	for name, code := range unreadablePython {
 		t.Run(name, func(t *testing.T) {
 			p := supervisor.Program{Language: supervisor.Python, Code: code, Timeout: 3 * time.Second}

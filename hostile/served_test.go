@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // program is the real program, built once for all tests; TestMain removes it.
@@ -74,7 +75,7 @@ func serve(t testing.TB, temp string, more ...string) *served {
 	t.Helper()
 	path := buildProgram(t)
 	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.Python} {
-		newEngine(t, language, nil, false) // all is in the cache from here on
+		newEngine(t, language, nil, launcher.Best) // all is in the cache from here on
 	}
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {

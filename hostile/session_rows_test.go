@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // tryInSessions runs rows once more, as cells of sessions. Rows with the same
@@ -37,32 +38,34 @@ func tryInSessions(t *testing.T, attacks []attack) {
 				}
 				if a.noControl+a.noCellControl == "" && !a.bare && a.bareFlags == nil {
 					s := newScene(t, a)
-					a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), true))
+					a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), noWall))
 				}
 				if a.waits {
 					a.timeout, a.ends = time.Second, append(a.ends, supervisor.TimedOut)
 				}
-				s := newScene(t, a)
-				a.checkBounded(t, s, a.runCell(t, s, house, s.fill(a.grants), false))
+				for _, level := range a.levels(true) {
+					s := newScene(t, a)
+					a.checkBounded(t, level, s, a.runCell(t, s, house, s.fill(a.grants), level))
+				}
 			})
 		}
 	})
 }
 
-func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string, withoutWall bool) outcome {
+func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string, wall launcher.Level) outcome {
 	t.Helper()
 	if a.narrowed != nil { // a session of the row's own, whose permissions are those of all of its cells
-		own, err := house.open(t, "one", newEngine(t, a.language, grants, withoutWall), supervisor.SessionRequest{Language: a.language, Permissions: s.fill(a.narrowed)})
+		own, err := house.open(t, "one", newEngine(t, a.language, grants, wall), supervisor.SessionRequest{Language: a.language, Permissions: s.fill(a.narrowed)})
 		if err != nil {
 			return outcome{err: err}
 		}
 		a.narrowed = nil
 		return a.run(t, s, own, own)
 	}
-	own := house.session(t, "one", a.language, grants, withoutWall)
+	own := house.session(t, "one", a.language, grants, wall)
 	other := own
 	if a.earlier != "" || a.meanwhile != "" {
-		other = house.session(t, "another", a.language, grants, withoutWall)
+		other = house.session(t, "another", a.language, grants, wall)
 	}
 	if strings.Contains(a.code, "import.meta") || strings.Contains(a.code, "mainModule") { // a cell is no file
 		own.write(t, "cell.ts", a.code)
@@ -112,11 +115,11 @@ type rowSession struct {
 
 var rowClients atomic.Int64
 
-func (h *rowHouse) session(t *testing.T, client string, language supervisor.Language, grants []string, withoutWall bool) *rowSession {
+func (h *rowHouse) session(t *testing.T, client string, language supervisor.Language, grants []string, wall launcher.Level) *rowSession {
 	t.Helper()
-	key := fmt.Sprint(client, language, grants, withoutWall)
+	key := fmt.Sprint(client, language, grants, wall)
 	if h.sessions[key] == nil {
-		h.sessions[key] = h.sessionOf(t, client, language, newEngine(t, language, grants, withoutWall))
+		h.sessions[key] = h.sessionOf(t, client, language, newEngine(t, language, grants, wall))
 	}
 	return h.sessions[key]
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // wire gives a program its own hold of descriptor 3: node:net asks no permission
@@ -173,7 +174,7 @@ func TestJavaScriptWire(t *testing.T) {
 				p.Stdin = strings.NewReader(row.stdin)
 			}
 			var o outcome
-			o.Result, o.err = newEngine(t, supervisor.JavaScript, row.grants, false).Run(t.Context(), p, func(supervisor.Event) {})
+			o.Result, o.err = newEngine(t, supervisor.JavaScript, row.grants, launcher.Best).Run(t.Context(), p, func(supervisor.Event) {})
 			if o.err != nil {
 				t.Fatal(o.err)
 			}
@@ -203,7 +204,7 @@ func failed(o outcome) string {
 
 // Frames that a guest sends without end cost us next to nothing.
 func TestFloodOfFramesCostsNothing(t *testing.T) {
-	engine := newEngine(t, supervisor.JavaScript, nil, false)
+	engine := newEngine(t, supervisor.JavaScript, nil, launcher.Best)
 	runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.JavaScript, Code: `0`}, nil) // what is made once is there
 	for name, code := range map[string]string{
 		"many frames": wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
@@ -310,7 +311,7 @@ func TestDescriptorsAreTheChildsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	bothWays(t, supervisor.JavaScript, newEngine(t, supervisor.JavaScript, nil, false), func(t *testing.T, engine supervisor.Engine) {
+	bothWays(t, supervisor.JavaScript, newEngine(t, supervisor.JavaScript, nil, launcher.Best), func(t *testing.T, engine supervisor.Engine) {
 		o := runProgram(t.Context(), engine, supervisor.Program{
 			Language: supervisor.JavaScript,
 			Code: `import net from "node:net"; let opened = 0;

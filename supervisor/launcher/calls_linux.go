@@ -29,6 +29,9 @@ type call struct {
 	seen *seen
 }
 
+// anyError is as good as none where what a call does is an addition.
+const anyError = ^syscall.Errno(0)
+
 // seen is a file that a child has looked at, and the one that it has to be.
 type seen struct {
 	stat          unix.Stat_t
