@@ -318,9 +318,5 @@ func outerKind(raw json.RawMessage) string {
 
 // quote shows a client's word back, shortened.
 func quote(word string) string {
-	const most = 80
-	if len(word) > most {
-		word = word[:most] + "…"
-	}
-	return fmt.Sprintf("%q", strings.ToValidUTF8(word, "\uFFFD"))
+	return supervisor.QuoteName(word, 80)
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/supervisor"
 	"rillbox/workspace"
 )
 
@@ -118,7 +118,7 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	}
 	return &mcp.CallToolResult{
 		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)", did, visible(out.Path), size(out.SizeBytes))}},
+		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)", did, supervisor.ShowName(out.Path), size(out.SizeBytes))}},
 	}, nil
 }
 
@@ -196,11 +196,11 @@ func (o listOutput) text() string {
 	for _, f := range o.Files {
 		switch f.Kind {
 		case string(workspace.Regular):
-			fmt.Fprintf(&b, "%s  %s  %s  %s\n", visible(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
+			fmt.Fprintf(&b, "%s  %s  %s  %s\n", supervisor.ShowName(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
 		case string(workspace.Folder):
-			fmt.Fprintf(&b, "%s/\n", visible(f.Path))
+			fmt.Fprintf(&b, "%s/\n", supervisor.ShowName(f.Path))
 		default:
-			fmt.Fprintf(&b, "%s  (%s)\n", visible(f.Path), f.Kind)
+			fmt.Fprintf(&b, "%s  (%s)\n", supervisor.ShowName(f.Path), f.Kind)
 		}
 	}
 	if len(o.Files) == 0 {
@@ -219,7 +219,7 @@ func (o listOutput) text() string {
 	}
 	b.WriteString("\n")
 	for _, note := range o.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note)
+		fmt.Fprintf(&b, "note: %s\n", supervisor.ShowLine(note, maxNote))
 	}
 	return b.String()
 }
@@ -246,7 +246,7 @@ func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 	s.filesChanged(client)
 	return &mcp.CallToolResult{
 		StructuredContent: deleteOutput{Path: args.Path, Deleted: true},
-		Content:           []mcp.Content{&mcp.TextContent{Text: "deleted " + visible(args.Path)}},
+		Content:           []mcp.Content{&mcp.TextContent{Text: "deleted " + supervisor.ShowName(args.Path)}},
 	}, nil
 }
 
@@ -256,13 +256,4 @@ func hinted(err error) error {
 		return fmt.Errorf("%w: list_files shows what is", err)
 	}
 	return err
-}
-
-// visible writes a name for people. Names are the guest's: one with a newline in
-// it could pass for another line of ours.
-func visible(name string) string {
-	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name {
-		return quoted
-	}
-	return name
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/supervisor"
 	"rillbox/workspace"
 )
 
@@ -127,7 +128,7 @@ func (o *readOutput) asBase64(file workspace.Content, limit int64) int {
 // given bytes.
 func (o readOutput) text(given int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s", visible(o.Path), o.MIMEType, size(o.SizeBytes))
+	fmt.Fprintf(&b, "%s: %s, %s", supervisor.ShowName(o.Path), o.MIMEType, size(o.SizeBytes))
 	switch {
 	case o.Encoding == "image":
 		fmt.Fprintf(&b, ", an image of %d × %d pixels", o.Width, o.Height)
@@ -140,7 +141,7 @@ func (o readOutput) text(given int) string {
 		b.WriteString("; as base64")
 	}
 	for _, note := range o.Notes {
-		b.WriteString("\nnote: " + note)
+		b.WriteString("\nnote: " + supervisor.ShowLine(note, maxNote))
 	}
 	b.WriteString("\n")
 	if o.Encoding != "image" {

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/supervisor"
 	"rillbox/workspace"
 )
 
@@ -101,7 +102,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 
 // noResource is the error for a resource that is not read.
 func noResource(uri, why string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), valid(why))}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), supervisor.ShowText(why))}
 }
 
 // ownResourcesOnly answers resources/list with the client's own files, and lets
@@ -149,7 +150,7 @@ func (s *Server) ownResources(req *mcp.ListResourcesRequest) (*mcp.ListResources
 		for _, f := range found.Files {
 			if uri := fileURI(session, f.Name); f.Kind == workspace.Regular && uri > string(after) {
 				res.Resources = append(res.Resources, &mcp.Resource{
-					URI: uri, Name: f.Name, Title: path.Base(f.Name), MIMEType: f.Type, Size: f.Size,
+					URI: uri, Name: supervisor.ShowName(f.Name), Title: supervisor.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: f.Size,
 					Annotations: &mcp.Annotations{LastModified: f.Modified.UTC().Format(time.RFC3339)},
 				})
 			}
@@ -179,7 +180,9 @@ func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.Com
 			if dir, ok := own[req.Params.Context.Arguments["session_id"]]; ok {
 				if found, err := dir.List(""); err == nil {
 					for _, f := range found.Files {
-						values = append(values, f.Name)
+						if supervisor.ShowName(f.Name) == f.Name { // others can't be shown as what they are
+							values = append(values, f.Name)
+						}
 					}
 				}
 			}
@@ -199,7 +202,7 @@ func fileLinks(session string, files []workspace.File) []mcp.Content {
 	var content []mcp.Content
 	for _, f := range files[:min(len(files), maxLinks)] {
 		content = append(content, &mcp.ResourceLink{
-			URI: fileURI(session, f.Name), Name: f.Name, Title: path.Base(f.Name), MIMEType: f.Type, Size: &f.Size,
+			URI: fileURI(session, f.Name), Name: supervisor.ShowName(f.Name), Title: supervisor.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: &f.Size,
 		})
 	}
 	return content

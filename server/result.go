@@ -163,6 +163,9 @@ func packageInfos(packages []supervisor.Package) []packageInfo {
 // maxTextPart is how many bytes of a stream or value the text carries.
 const maxTextPart = 64 << 10
 
+// maxNote is how many bytes of a note it carries.
+const maxNote = 2 << 10
+
 // text says what the structured result says, for models that are given text
 // only.
 //
@@ -200,13 +203,13 @@ func (o runOutput) text() string {
 		fmt.Fprintf(&b, "\npackages: %s\n", packagesText(o.Packages))
 	}
 	for _, f := range o.Files {
-		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, f.Path, size(f.SizeBytes))
+		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, supervisor.ShowName(f.Path), size(f.SizeBytes))
 	}
 	if o.SessionID != "" {
 		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[string]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
 	}
 	for _, note := range o.Notes {
-		fmt.Fprintf(&b, "\nnote: %s\n", shorten(note))
+		fmt.Fprintf(&b, "\nnote: %s\n", supervisor.ShowLine(note, maxNote))
 	}
 	return b.String()
 }
@@ -214,7 +217,7 @@ func (o runOutput) text() string {
 // text is the traceback, which in both languages names the error itself, or
 // what stands for it.
 func (e *guestError) text() string {
-	title := e.Name + ": " + e.Message
+	title := supervisor.ShowName(e.Name) + ": " + e.Message
 	switch {
 	case e.Traceback == "":
 		return title
@@ -237,11 +240,11 @@ func valueText(value json.RawMessage) string {
 func packagesText(packages []packageInfo) string {
 	var parts []string
 	for _, p := range packages {
-		from := p.Source
+		from := supervisor.ShowName(p.Source)
 		if p.Cached {
 			from += ", cached"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", p.Name, p.Version, from))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", supervisor.ShowName(p.Name), supervisor.ShowName(p.Version), from))
 	}
 	return strings.Join(parts, ", ")
 }

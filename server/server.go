@@ -213,7 +213,7 @@ func (s *Server) noteFirst() mcp.Middleware {
 func toolError(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
 		IsError: true,
-		Content: []mcp.Content{&mcp.TextContent{Text: strings.ToValidUTF8(err.Error(), "\uFFFD")}},
+		Content: []mcp.Content{&mcp.TextContent{Text: supervisor.ShowText(err.Error())}},
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 func decode64(out *runOutput, number int, media, text string) (data []byte, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, valid(media)))
+		out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, supervisor.ShowName(media)))
 	}
 	return data, err == nil
 }
@@ -104,7 +104,7 @@ func decode64(out *runOutput, number int, media, text string) (data []byte, ok b
 // keep makes a file of one form of a display, under a name that is free, and tells
 // of it, or why there is none.
 func keep(out *runOutput, number int, media string, data []byte, sh *sharing, why string) {
-	note := fmt.Sprintf("Display %d: its %s %s", number, valid(media), why)
+	note := fmt.Sprintf("Display %d: its %s %s", number, supervisor.ShowName(media), why)
 	if sh.files == nil {
 		note += "; a session, or files given with the run, would keep it as a file."
 	} else if file, err := sh.add(data, media); err != nil {
@@ -123,5 +123,8 @@ func (d displayInfo) plain(number int) string {
 		}
 	}
 	types := append(slices.Sorted(maps.Keys(d.Text)), d.Types...)
+	for i, media := range types {
+		types[i] = supervisor.ShowName(media)
+	}
 	return fmt.Sprintf("(display %d: %s)", number, strings.Join(types, ", "))
 }

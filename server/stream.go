@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -301,10 +300,7 @@ func (s *stream) ended(status supervisor.Status, took time.Duration) {
 
 // stageText writes a stage for people: "fetching numpy 2.4 of 12.1 MB".
 func stageText(e supervisor.Event) string {
-	text := strings.Join(strings.Fields(valid(e.Text)), " ")
-	if len(text) > maxStage {
-		text = valid(text[:maxStage]) + "…"
-	}
+	text := supervisor.ShowLine(e.Text, maxStage)
 	const mb = 1e6
 	switch {
 	case e.Total > 0:
