@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cache"
+	"rillbox/supervisor"
 )
 
 func newCacheCommand(a *app) *cobra.Command {
@@ -55,7 +56,7 @@ func newCacheVerify(a *app) *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			for _, entry := range report.Corrupt {
-				fmt.Fprintln(out, "corrupt, removed:", entry)
+				fmt.Fprintln(out, "corrupt, removed:", supervisor.ShowName(entry))
 			}
 			fmt.Fprintf(out, "%d entries checked, %d corrupt\n", report.Checked, len(report.Corrupt))
 			if len(report.Corrupt) > 0 {

@@ -53,13 +53,13 @@ type gallery struct {
 func (a *app) show(o *output, g *gallery, displays []supervisor.Display) {
 	for _, display := range displays {
 		o.endLine(os.Stdout)
-		if err := a.showOne(g, display); err != nil {
-			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), harmless(err.Error()))
+		if err := a.showOne(o, g, display); err != nil {
+			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
 		}
 	}
 }
 
-func (a *app) showOne(g *gallery, display supervisor.Display) error {
+func (a *app) showOne(o *output, g *gallery, display supervisor.Display) error {
 	for _, form := range pictureForms {
 		content, ok := display[form.mime]
 		if !ok {
@@ -76,8 +76,8 @@ func (a *app) showOne(g *gallery, display supervisor.Display) error {
 	}
 	for _, mime := range textForms {
 		if text, ok := display[mime]; ok {
-			_, err := fmt.Fprintln(os.Stdout, strings.TrimSuffix(text, "\n"))
-			return err
+			defer o.end()
+			return o.write(os.Stdout, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 		}
 	}
 	return fmt.Errorf("what the program showed can't be shown here: %q", slices.Sorted(maps.Keys(display)))
@@ -108,7 +108,7 @@ func (a *app) showPicture(g *gallery, data []byte, extension string) error {
 		if replaced {
 			said += " (replaced)"
 		}
-		fmt.Fprintln(os.Stderr, paint(os.Stderr, green, "picture:"), harmless(said))
+		fmt.Fprintln(os.Stderr, paint(os.Stderr, green, "picture:"), supervisor.ShowText(said))
 	}
 	return nil
 }

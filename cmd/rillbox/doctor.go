@@ -171,7 +171,7 @@ func printChecks(w io.Writer, checks []check) error {
 		if text != "" {
 			text = ": " + text
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s%s\n", mark, c.Name, text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s%s\n", mark, c.Name, supervisor.ShowText(text)); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"rillbox/supervisor"
 )
 
 func main() {
@@ -45,7 +47,7 @@ func execute(args []string) int {
 	if errors.As(err, &exit) {
 		return int(exit)
 	}
-	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), err)
+	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
 	if !a.parsed {
 		return statusUsage
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -18,10 +19,19 @@ type output struct {
 	stdout, stderr *os.File
 	// unfinished are those of the two whose last line has no end yet.
 	unfinished map[*os.File]bool
+	// screens stand before those of the two that are terminals; others get the
+	// guest's very bytes.
+	screens map[*os.File]*screen
 }
 
 func (a *app) newOutput() *output {
-	return &output{a.newProgress(), os.Stdout, os.Stderr, map[*os.File]bool{}}
+	o := &output{a.newProgress(), os.Stdout, os.Stderr, map[*os.File]bool{}, map[*os.File]*screen{}}
+	for _, f := range []*os.File{o.stdout, o.stderr} {
+		if isTerminal(f) {
+			o.screens[f] = &screen{w: f}
+		}
+	}
+	return o
 }
 
 // emit is told what happens while a program runs.
@@ -35,9 +45,28 @@ func (o *output) emit(e supervisor.Event) {
 		to = o.stderr
 	}
 	if to != nil && len(e.Data) > 0 {
-		o.clear()
-		_, _ = to.Write(e.Data) // a closed pipe ends us by SIGPIPE
-		o.unfinished[to] = e.Data[len(e.Data)-1] != '\n'
+		_ = o.write(to, e.Data) // a closed pipe ends us by SIGPIPE
+	}
+}
+
+// write writes what is a guest's.
+func (o *output) write(f *os.File, data []byte) error {
+	o.clear()
+	var to io.Writer = f
+	if s := o.screens[f]; s != nil {
+		to = s
+	}
+	_, err := to.Write(data)
+	o.unfinished[f] = data[len(data)-1] != '\n'
+	return err
+}
+
+// end is to follow a guest's output: the terminal, and what is on display, is as
+// it was before.
+func (o *output) end() {
+	o.clear()
+	for _, s := range o.screens {
+		_ = s.end() // see emit
 	}
 }
 
@@ -64,11 +93,11 @@ func (a *app) report(o *output, result supervisor.Result) {
 		return
 	}
 	text := e.Traceback
-	switch title := e.Name + ": " + e.Message; {
+	switch title := supervisor.ShowName(e.Name) + ": " + e.Message; {
 	case text == "":
 		text = title
 	case result.State != "" && result.Status != supervisor.Cancelled: // where it was, and why it is no more
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
-	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, harmless(strings.TrimRight(text, "\n"))))
+	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
 }

@@ -131,7 +131,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 	}
 	r.engines, r.out = engines, a.newOutput()
 	r.pictures = &gallery{dir: ".", name: "display", fresh: true, drawn: true}
-	defer r.out.clear()
+	defer r.out.end()
 	if err := r.open(ctx, f.packages); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (r *repl) loop(ctx context.Context, cells source) error {
 		case err != nil && !r.typed:
 			return err
 		case err != nil:
-			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), harmless(err.Error()))
+			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 	result, err := r.engines.RunCell(ctx, r.id, p, r.out.emit)
 	interrupted := ctx.Err() != nil
 	stop()
-	r.out.clear()
+	r.out.end()
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (r *repl) listFiles(ctx context.Context) error {
 		return err
 	}
 	for _, f := range list.Files {
-		fmt.Printf("%10d  %s\n", f.Size, harmless(f.Name))
+		fmt.Printf("%10d  %s\n", f.Size, supervisor.ShowName(f.Name))
 	}
 	if list.Incomplete {
 		fmt.Println("and more")
@@ -121,7 +121,7 @@ func (r *repl) greet(shared *supervisor.Shared) {
 			files += ", to read only"
 		}
 	}
-	fmt.Printf("%s\nfiles: %s\n", what, harmless(files))
+	fmt.Printf("%s\nfiles: %s\n", what, supervisor.ShowText(files))
 	if len(d.Permissions) > 0 {
 		fmt.Printf("permissions: %s\n", strings.Join(d.Permissions, " "))
 	}

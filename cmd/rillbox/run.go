@@ -117,7 +117,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.json {
 		out = &output{progress: a.newProgress()}
 	}
-	defer out.clear()
+	defer out.end()
 	typing, typed := context.WithCancel(ctx)
 	defer typed()
 	if program.Stdin != nil && isTerminal(os.Stdin) {
@@ -125,7 +125,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	result, err := engines.Run(ctx, program, out.emit)
 	typed()
-	out.clear()
+	out.end()
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitStatus(statusCancelled)
@@ -133,7 +133,11 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	if f.json {
-		if err := printJSON(os.Stdout, server.StructuredResult(result)); err != nil {
+		var to io.Writer = os.Stdout
+		if isTerminal(os.Stdout) {
+			to = &screen{w: os.Stdout} // JSON does not quote all that a terminal obeys
+		}
+		if err := printJSON(to, server.StructuredResult(result)); err != nil {
 			return err
 		}
 		return statusOf(result)

@@ -7,10 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/rs/zerolog"
 	"github.com/schollz/progressbar/v3"
@@ -41,24 +39,10 @@ func paint(f *os.File, colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// harmless is text that a guest may have had a hand in, fit for a terminal:
-// what a terminal obeys is shown instead, save for the ends of lines and tabs.
-func harmless(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			fmt.Fprintf(&b, "\\x%02x", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // note tells something on stderr that is no error, unless nobody wants to know.
 func (a *app) note(text string) {
 	if !a.quiet {
-		fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), harmless(text))
+		fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), supervisor.ShowLine(text, maxNote))
 	}
 }
 
@@ -89,6 +73,9 @@ func (a *app) newLogger(server bool) *slog.Logger {
 // patience is how long a stage without a download lasts before it is shown: most
 // are over sooner, and would only clutter a program's output.
 const patience = time.Second
+
+// How many bytes are shown of a stage, and of a note.
+const maxStage, maxNote = 300, 2 << 10
 
 // progress shows stages on stderr: a bar at a terminal, else one plain line for
 // each stage. Its zero value shows nothing.
@@ -139,7 +126,7 @@ func (p *progress) show(e supervisor.Event) {
 func (p *progress) tell(e supervisor.Event) {
 	if !p.bars {
 		if !p.told {
-			fmt.Fprintln(p.w, e.Text)
+			fmt.Fprintln(p.w, supervisor.ShowLine(e.Text, maxStage))
 		}
 		p.told = true
 		return
@@ -152,7 +139,7 @@ func (p *progress) tell(e supervisor.Event) {
 		p.hide()
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(p.w),
-			progressbar.OptionSetDescription(e.Text),
+			progressbar.OptionSetDescription(supervisor.ShowLine(e.Text, maxStage)),
 			progressbar.OptionShowBytes(e.Done > 0 || e.Total > 0),
 			progressbar.OptionShowCount(),
 			progressbar.OptionSetWidth(24),
