@@ -51,7 +51,7 @@ func TestForgedNamesInAResult(t *testing.T) {
 		run = func(p supervisor.Program) (supervisor.Result, error) {
 			return supervisor.Result{
 				Status:   supervisor.Failed,
-				Error:    &supervisor.GuestError{Name: name, Message: "no"},
+				Error:    &supervisor.GuestError{Name: name, Message: "no", Traceback: "at line 1\n" + name + ": no\n"},
 				Packages: []supervisor.Package{{Name: name, Version: name, Source: name}},
 				Notes:    []string{"nothing was installed for " + name},
 				Displays: []supervisor.Display{{name: "!"}, {"image/" + name: "AAAA"}, {"text/" + name: "x"}},

@@ -218,13 +218,14 @@ func (o runOutput) text() string {
 // what stands for it.
 func (e *guestError) text() string {
 	title := supervisor.ShowName(e.Name) + ": " + e.Message
+	traceback := strings.TrimRight(supervisor.ShowNameIn(e.Traceback, e.Name), "\n")
 	switch {
 	case e.Traceback == "":
 		return title
 	case strings.Contains(e.Traceback, e.Message):
-		return strings.TrimRight(e.Traceback, "\n")
+		return traceback
 	default:
-		return title + "\n" + strings.TrimRight(e.Traceback, "\n")
+		return title + "\n" + traceback
 	}
 }
 

@@ -25,6 +25,15 @@ func ShowName(name string) string {
 	return QuoteName(name, maxName)
 }
 
+// ShowNameIn is a text of a guest's, such as a traceback, in which a name stands as
+// ShowName shows it.
+func ShowNameIn(text, name string) string {
+	if name == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, name, ShowName(name))
+}
+
 // QuoteName is a name in quotes, of which at most so many bytes are shown.
 func QuoteName(name string, most int) string {
 	cut := ""

@@ -92,7 +92,7 @@ func (a *app) report(o *output, result supervisor.Result) {
 	if e == nil {
 		return
 	}
-	text := e.Traceback
+	text := supervisor.ShowNameIn(e.Traceback, e.Name)
 	switch title := supervisor.ShowName(e.Name) + ": " + e.Message; {
 	case text == "":
 		text = title
