@@ -142,7 +142,7 @@ func isName(name string) bool {
 			return false
 		}
 	}
-	return len(name) <= maxName
+	return len(name) <= maxName && supervisor.ShowName(name) == name // there are letters that are not seen
 }
 
 // complete gives what may follow text, which at the beginning of a line is its
