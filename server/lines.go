@@ -29,6 +29,7 @@ type lines struct {
 
 	mu  sync.Mutex // one message at a time on out
 	out io.Writer
+	batches
 
 	ended chan struct{} // closed at the end of in
 	err   error         // why, once ended is closed; io.EOF for a plain end
@@ -62,7 +63,10 @@ func (l *lines) Read(p []byte) (int, error) {
 			l.refuse(line, tail, jsonrpc.CodeInvalidRequest,
 				fmt.Sprintf("a message of %d bytes is too large: the most is %d bytes", size, l.max))
 		default:
-			requests, bad := decodable(line)
+			messages, requests, bad := decodable(line)
+			if bad == nil && bytes.HasPrefix(line, []byte("[")) {
+				bad = l.begin(requests)
+			}
 			if bad != nil {
 				code := int64(jsonrpc.CodeInvalidRequest)
 				if !json.Valid(line) {
@@ -71,8 +75,8 @@ func (l *lines) Read(p []byte) (int, error) {
 				l.refuse(line, line, code, bad.Error())
 				break
 			}
-			l.open.Add(requests)
-			l.rest = append(line, '\n')
+			l.open.Add(int64(len(requests)))
+			l.rest = append(bytes.Join(messages, []byte("\n")), '\n')
 		}
 		if err != nil && len(l.rest) == 0 {
 			l.err = err
@@ -141,35 +145,40 @@ func (l *lines) tellAnswered() {
 	}
 }
 
-// decodable counts the requests of a line that want an answer, or says why the
-// SDK could not decode it.
-func decodable(line []byte) (requests int64, err error) {
+// decodable gives the messages of a line and the ids of those that want an answer,
+// or says why the SDK could not decode it.
+func decodable(line []byte) (messages [][]byte, requests []jsonrpc.ID, err error) {
 	if len(line) == 0 {
-		return 0, nil
+		return nil, nil, nil
 	}
 	var syntax *json.SyntaxError
 	var any json.RawMessage
 	if err := json.Unmarshal(line, &any); errors.As(err, &syntax) {
-		return 0, fmt.Errorf("not a JSON message: %s (at byte %d)", syntax, syntax.Offset)
+		return nil, nil, fmt.Errorf("not a JSON message: %s (at byte %d)", syntax, syntax.Offset)
 	} else if err != nil {
-		return 0, fmt.Errorf("not a JSON message: %w", err)
+		return nil, nil, fmt.Errorf("not a JSON message: %w", err)
 	}
-	messages := []json.RawMessage{line}
-	if line[0] == '[' { // a batch, allowed up to protocol version 2025-03-26
-		if err := json.Unmarshal(line, &messages); err != nil || len(messages) == 0 {
-			return 0, errors.New("not a JSON-RPC message: an empty batch")
+	messages = [][]byte{line}
+	if line[0] == '[' {
+		var batch []json.RawMessage // json.Unmarshal would write over what messages holds
+		if err := json.Unmarshal(line, &batch); err != nil || len(batch) == 0 {
+			return nil, nil, errors.New("not a JSON-RPC message: an empty batch")
+		}
+		messages = messages[:0]
+		for _, m := range batch {
+			messages = append(messages, m)
 		}
 	}
 	for _, m := range messages {
 		message, err := jsonrpc.DecodeMessage(m)
 		if err != nil {
-			return 0, fmt.Errorf("not a JSON-RPC message: %w", err)
+			return nil, nil, fmt.Errorf("not a JSON-RPC message: %w", err)
 		}
 		if r, ok := message.(*jsonrpc.Request); ok && r.ID.IsValid() {
-			requests++
+			requests = append(requests, r.ID)
 		}
 	}
-	return requests, nil
+	return messages, requests, nil
 }
 
 // A message's id where the two common encoders put it: before its parameters,
@@ -214,12 +223,19 @@ func (l *lines) refuse(head, tail []byte, code int64, why string) {
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, err := l.out.Write(p)
+	whole, answers := p, int64(0)
 	if bytes.HasPrefix(p, answerStart) { // we make no requests of our own
-		l.open.Add(-1)
+		whole, answers = l.answer(p)
+	}
+	if len(whole) == 0 {
+		return len(p), nil
+	}
+	_, err := l.out.Write(whole)
+	if answers > 0 {
+		l.open.Add(-answers)
 		l.tellAnswered()
 	}
-	return n, err
+	return len(p), err
 }
 
 var answerStart = []byte(`{"jsonrpc":"2.0","id":`)

@@ -138,6 +138,50 @@ func converse(t *testing.T, client string) string {
 	return said.String()
 }
 
+// The answers to a batch come together when all are there, and others meanwhile.
+func TestABatchIsAnsweredAsAWhole(t *testing.T) {
+	release := make(chan struct{})
+	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+		if p.Code == "slow" {
+			<-release
+		}
+		return supervisor.Result{Status: supervisor.Completed, Stdout: kept(p.Code)}, nil
+	}}, nil)
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	w := newWire(t, toServer, fromServer)
+	w.send(strings.Replace(initialize, "2025-11-25", lastWithBatches, 1))
+	w.read()
+	run := func(id, code string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"py","code":"` + code + `"}}}`
+	}
+	w.send(`[{"jsonrpc":"2.0","method":"notifications/initialized"}, ` + run("1", "slow") + `,` + run(`"1"`, "quick") + `]`)
+	w.send(run("2", "alone"))
+	if line := w.read(); !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,`) {
+		t.Errorf("the first answer is %s", line)
+	}
+	close(release)
+	var answers []struct {
+		ID     any
+		Result struct{ StructuredContent runOutput }
+	}
+	line := w.read()
+	if err := json.Unmarshal([]byte(line), &answers); err != nil || len(answers) != 2 {
+		t.Fatalf("the batch is answered with %s (%v)", line, err)
+	}
+	for _, a := range answers {
+		if want := map[any]string{1.0: "slow", "1": "quick"}[a.ID]; a.Result.StructuredContent.Stdout != want {
+			t.Errorf("%v is answered with %+v, want %q", a.ID, a.Result, want)
+		}
+	}
+	toServer.Close()
+	if err := awaitValue(t, ended, "the end of serve"); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
 func TestRefusedLinesKeepTheirID(t *testing.T) {
 	long := strings.Repeat("a", 5000)
 	for _, row := range []struct{ line, id string }{
@@ -180,12 +224,13 @@ func TestRefusedLinesKeepTheirID(t *testing.T) {
 func FuzzLines(f *testing.F) {
 	f.Add([]byte(initialize))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1}` + "\n\r\n\n[[[{"))
+	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"a"}]` + "\n[{}]\n  \n"))
 	f.Add([]byte("\xff\xfe\x00\n" + strings.Repeat("[", 3000)))
 	const good = `{"jsonrpc":"2.0","id":"the good one","method":"ping"}`
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var out bytes.Buffer
 		l := newLines(bytes.NewReader(append(append(raw, '\n'), good...)), &out, 2000, slog.New(slog.DiscardHandler))
-		l.patience = 0 // nobody answers here
+		l.patience, l.version = 0, lastWithBatches // nobody answers here
 		passed, err := io.ReadAll(l)
 		if err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
@@ -193,7 +238,7 @@ func FuzzLines(f *testing.F) {
 		var last string
 		for line := range strings.Lines(string(passed)) {
 			last = strings.TrimSpace(line)
-			if _, err := decodable([]byte(last)); err != nil {
+			if _, _, err := decodable([]byte(last)); err != nil {
 				t.Errorf("%q reached the SDK: %v", line, err)
 			}
 		}
