@@ -530,6 +530,12 @@ class Runner(unittest.TestCase):
             ("raise SystemExit", 0, ""),
             ("import sys; sys.exit(3)", 3, ""),
             ("import sys; sys.exit(-1)", 255, ""),
+            ("import sys; sys.exit(259)", 3, ""),
+            ("import sys; sys.exit(2**40 + 3)", 3, ""),
+            ("import sys; sys.exit(2**63)", 255, ""),
+            ("import sys; sys.exit(10**20)", 255, ""),
+            ("import sys; sys.exit(-(10**20))", 255, ""),
+            ("import sys; sys.exit(True)", 1, ""),
             ("import sys; sys.exit('bye')", 1, "bye\n"),
         ):
             with self.subTest(code):

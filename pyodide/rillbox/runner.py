@@ -271,7 +271,8 @@ def _exit(code: Any) -> Ending:
     if code is None:
         return Ending(0)
     if isinstance(code, int):
-        return Ending(code & 0xFF)
+        # As CPython has it: -1 stands for what is no long of the machine's.
+        return Ending(code & 0xFF if -(1 << 63) <= code < 1 << 63 else 255)
     quietly(lambda: print(code, file=sys.stderr))
     return Ending(1)
 
