@@ -57,6 +57,8 @@ type Surroundings struct {
 	wall   *launcher.Wall // nil without one
 	shared Shared
 	opened []*os.File
+	// programs says that the operator lets programs be run.
+	programs bool
 }
 
 // Surround begins the surroundings of a child with these permissions. hidden are
@@ -71,15 +73,15 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 		return nil, err
 	}
 	s := &Surroundings{shared: w.Shared}
+	anyProgram, named := p.Allowed("run")
+	s.programs = anyProgram || len(named) > 0
 	if p.all || w.Without {
 		return s, nil
 	}
 	everywhere, hosts := p.Allowed("net")
 	s.wall = &launcher.Wall{Level: level, Links: map[string]string{}, Network: everywhere || len(hosts) > 0, Hidden: hidden}
-	for _, kind := range []string{"run", "ffi"} {
-		all, names := p.Allowed(kind)
-		s.wall.Processes = s.wall.Processes || all || len(names) > 0
-	}
+	anyLibrary, libraries := p.Allowed("ffi")
+	s.wall.Processes = s.programs || anyLibrary || len(libraries) > 0
 	places, links, err := p.places(level, &s.opened)
 	if err == nil && s.wall.Processes {
 		var programs []launcher.Place
@@ -91,9 +93,9 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 			places[i].Access |= launcher.Execute
 		}
 	}
-	if err != nil {
+	if err != nil { // another program may have made it so
 		s.Close()
-		return nil, err
+		return nil, &supervisor.ProgramError{Text: err.Error()}
 	}
 	if level == launcher.Landlock {
 		places = besides(places, hidden)
@@ -191,9 +193,9 @@ func (s *Surroundings) Close() {
 	s.opened = nil
 }
 
-// Environment is what the wall adds to the child's variables.
+// Environment is what the surroundings add to the child's variables.
 func (s *Surroundings) Environment() []string {
-	if s.wall != nil && s.wall.Processes {
+	if s.programs {
 		return []string{"PATH=" + programPath}
 	}
 	return nil

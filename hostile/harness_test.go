@@ -71,6 +71,10 @@ type attack struct {
 	// at the same time (from its first output on); both with the same grants.
 	earlier, meanwhile string
 
+	// workspace gives a run a workspace of its own, as files that come with it do; a
+	// session has one anyway.
+	workspace bool
+
 	grants []string // what the operator granted in the bounded run
 	// narrowed is what the run asks for, of what was granted, in the control too;
 	// nil is all of it.
@@ -168,7 +172,7 @@ const noWall launcher.Level = -1
 // Landlock.
 func (a attack) levels(inSession bool) (levels []launcher.Level) {
 	least := launcher.Deno
-	if inSession || len(a.grants) > 0 {
+	if inSession || a.workspace || len(a.grants) > 0 {
 		least = launcher.Landlock
 	}
 	levels = []launcher.Level{launcher.Best}
@@ -254,6 +258,14 @@ func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) ou
 	}
 	if a.stdin != "" {
 		p.Stdin = strings.NewReader(a.stdin)
+	}
+	if _, isSession := engine.(*rowSession); a.workspace && !isSession {
+		dir, err := supervisor.NewRunDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		p.Workspace = dir
 	}
 	return runProgram(t.Context(), engine, p, nil)
 }
@@ -646,7 +658,8 @@ func tree(dir string) map[string]string {
 			held[path] = err.Error()
 			return nil
 		}
-		what := fmt.Sprint(info.Mode(), info.ModTime().UnixNano())
+		owner := info.Sys().(*syscall.Stat_t)
+		what := fmt.Sprint(info.Mode(), info.ModTime().UnixNano(), owner.Uid, owner.Gid)
 		if info.Mode().IsRegular() {
 			text, _ := os.ReadFile(path)
 			what += fmt.Sprintf(" %x", sha256.Sum256(text))

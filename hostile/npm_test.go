@@ -18,6 +18,7 @@ import (
 	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // tarFile is one entry of a package's archive; link makes it a symbolic link.

@@ -18,7 +18,6 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
 )
 
 // rowsPython runs many rows in one child.

@@ -5,6 +5,7 @@ package hostile
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -185,11 +186,17 @@ func openVictim(t *testing.T, h house, says speech, secret string) *victim {
 		return strings.Trim(string(a.Result), `"`)
 	}
 	if says.language == "python" {
-		v.dir, v.pid = ask("import js\njs.Deno.args[3]"), ask("js.Deno.pid")
 		v.gateway = ask("from micropip import package_index\npackage_index.PYPI_URL.removesuffix('simple')")
 	} else {
-		v.dir, v.pid = ask("Deno.cwd()"), ask("Deno.pid")
 		v.port = ask("process.debugPort")
+	}
+	mark := newSecret()
+	if _, refusal := use[fileAnswer](t, h.polite, "write_file", map[string]any{"session_id": v.session, "path": mark, "text": "here"}); refusal != "" {
+		t.Fatal(refusal)
+	}
+	v.dir, v.pid = whereItIs(t, mark)
+	if err := os.Remove(filepath.Join(v.dir, mark)); err != nil {
+		t.Fatal(err)
 	}
 	v.base = v.dir[strings.LastIndexByte(v.dir, '/')+1:]
 	fill := strings.NewReplacer("%WORD%", secret, "%FILE%", "secret.txt", "%DIR%", v.dir, "%BASE%", v.base, "%PID%", v.pid, "%PORT%", v.port, "%GATEWAY%", v.gateway)
@@ -203,6 +210,22 @@ func openVictim(t *testing.T, h house, says speech, secret string) *victim {
 		t.Fatalf("the secret is not where attacks look for it: %q %v", text, err)
 	}
 	return v
+}
+
+// whereItIs gives the directory of ours that is the workspace with the marked file,
+// and the process, by our own number for it, that has it as its current one.
+func whereItIs(t *testing.T, mark string) (dir, pid string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(runsDir(t), "*", mark))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the workspace is at %q, %v", found, err)
+	}
+	dir = filepath.Dir(found[0])
+	processes, err := filepath.Glob("/proc/[0-9]*/cwd/" + mark) // by each process's own root
+	if err != nil || len(processes) != 1 {
+		t.Fatalf("the workspace is the current directory of %q, %v", processes, err)
+	}
+	return dir, strings.Split(processes[0], "/")[2]
 }
 
 // has says that it has what an attack's code names.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // climbInCell is climb for a cell, below which there are a session's frames.
@@ -74,11 +75,11 @@ func TestLiesInSessions(t *testing.T) {
 			t.Parallel()
 			house := &rowHouse{sessions: map[string]*rowSession{}}
 			t.Cleanup(house.end)
-			bystander := house.session(t, "bystander", table.language, nil, false)
+			bystander := house.session(t, "bystander", table.language, nil, launcher.Best)
 			runs := 0
 			for _, row := range table.lies {
 				t.Run(row.name, func(t *testing.T) {
-					liar := house.session(t, "liar", table.language, row.grants, false)
+					liar := house.session(t, "liar", table.language, row.grants, launcher.Best)
 					liar.write(t, "kept", "as it was")
 					p := supervisor.Program{Language: table.language, Code: strings.Replace(row.code, climb, climbInCell, 1), Timeout: row.timeout}
 					if p.Timeout == 0 || p.Timeout > 5*time.Second {

@@ -162,6 +162,9 @@ func Start(command Command, limits Limits) (*Child, error) {
 			FileBytes: uint64(limits.FileBytes),
 		},
 	})
+	if errors.Is(err, launcher.ErrReplaced) { // another program may have done that
+		err = &ProgramError{Text: err.Error()}
+	}
 	if err != nil {
 		undo()
 		return nil, err

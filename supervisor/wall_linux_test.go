@@ -232,7 +232,7 @@ func TestWhatWasJudgedIsMounted(t *testing.T) {
 	}
 	self, _ := os.Executable()
 	wall.Places = append(wall.Places, launcher.Place{Path: self, Access: launcher.Read | launcher.Execute})
-	if _, err := Start(Command{Path: self, Dir: "/", Wall: wall}, DefaultLimits()); err == nil || !strings.Contains(err.Error(), "removed") {
+	if _, err := Start(Command{Path: self, Dir: "/", Wall: wall}, DefaultLimits()); err == nil || !strings.Contains(err.Error(), launcher.ErrReplaced.Error()) {
 		t.Errorf("what was removed is granted: %v", err)
 	}
 }

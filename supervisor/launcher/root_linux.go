@@ -309,7 +309,7 @@ func pathOf(file *os.File) (string, error) {
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Nlink == 0 {
-		return "", fmt.Errorf("%s was removed since it was granted", file.Name())
+		return "", fmt.Errorf("%s: %w", file.Name(), ErrReplaced)
 	}
 	return path, nil
 }

@@ -73,11 +73,19 @@ func (e *stepError) Error() string {
 	if e.about != "" {
 		text += ": " + e.about
 	}
-	if e.errno == syscall.ESTALE || e.errno == syscall.ELOOP {
-		return text + ": something else has come to its place since it was granted; grant its own name, or start again to take what is there now"
+	if e.replaced() {
+		return text + ": " + ErrReplaced.Error()
 	}
 	return text + ": " + e.errno.Error()
 }
+
+// replaced says that what was judged is not what is there any more.
+func (e *stepError) replaced() bool {
+	return e.about != "" && (e.errno == syscall.ESTALE || e.errno == syscall.ELOOP || e.errno == syscall.ENOENT && e.step <= stepRoot)
+}
+
+// Is says that the error is ErrReplaced.
+func (e *stepError) Is(target error) bool { return target == ErrReplaced && e.replaced() }
 
 func (e *stepError) Unwrap() error { return e.errno }
 

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -121,6 +122,9 @@ func (p Place) name() string {
 	}
 	return p.Name
 }
+
+// ErrReplaced says that what was granted is not at its place any more.
+var ErrReplaced = errors.New("something else has come to its place since it was granted, or it is gone; put it back, or start the server again to grant what is there now")
 
 // Started is a child that has been started.
 type Started struct {
