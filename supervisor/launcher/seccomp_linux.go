@@ -2,112 +2,125 @@ package launcher
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"unsafe"
 
-	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
-// neverNeeded are system calls that no Deno process makes, and that have been
-// ways out of a process or into the kernel.
-var neverNeeded = []string{
-	// other processes' memory and descriptors
-	"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise",
-	// mounts, namespaces, handles that go round path checks
-	"mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "move_mount", "open_tree", "fsopen",
-	"fsmount", "fsconfig", "fspick", "mount_setattr", "name_to_handle_at", "open_by_handle_at",
-	// large kernel interfaces with a history
-	"bpf", "perf_event_open", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd",
-	"keyctl", "add_key", "request_key",
-	// the machine itself
-	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon",
-	"swapoff", "acct", "quotactl", "quotactl_fd", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "syslog",
-	"sethostname", "setdomainname", "iopl", "ioperm", "lookup_dcookie", "vhangup",
-	// leaving the process group, by which everything is ended
-	"setsid", "setpgid",
+// Filter says which system calls a child is left: what Deno needs, and what the
+// grants of its run add.
+type Filter struct {
+	// Processes: the operator granted programs or native libraries.
+	Processes bool
+	// Network: a network beyond loopback is granted, so the child is in the
+	// host's network namespace.
+	Network bool
+	// OwnRoot: the child has a root and process IDs of its own, so that no path
+	// and no process ID leads to what is not the child's.
+	OwnRoot bool
 }
 
-// systemCallFilter gives a filter that makes the calls above fail with EPERM,
-// and with them sockets of families other than those that Deno uses and, unless
-// the operator granted it, starting processes: threads only. Calls by another
-// convention than this architecture's own (i386's, x32's) fail, whatever they are.
-func systemCallFilter(processes bool) (unix.SockFprog, error) {
-	assemble := threadsOnly
-	if processes {
-		assemble = withProcesses
-	}
-	filter, err := assemble()
+// answer is what a filter gives for a system call.
+type answer uint32
+
+const (
+	allowed = answer(unix.SECCOMP_RET_ALLOW)
+	refused = answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
+	// absent is the answer of a kernel that has no such call, for which
+	// libraries are prepared.
+	absent = answer(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+)
+
+// condition holds when one of an argument's 32-bit words is, after mask, one of
+// values. The kernel takes an int, and looks at the low word alone, so what a
+// filter says of the other would be said of another call than the kernel makes.
+type condition struct {
+	offset uint32 // in seccomp_data, seccomp(2)
+	mask   uint32
+	values []uint32
+}
+
+// Parts of seccomp_data. The word order is that of amd64 and arm64.
+const (
+	numberOffset       = 0
+	architectureOffset = 4
+	argumentsOffset    = 16
+)
+
+// ownProcess stands in a condition for the process's own ID, which is not known
+// before there is one: see ownIDs. It is no process's.
+const ownProcess = 0xfffffff1
+
+// arg is a condition on an argument of a C type of at most 32 bits: a value or more.
+func arg(n uint32, values ...uint32) condition {
+	return condition{argumentsOffset + 8*n, ^uint32(0), values}
+}
+
+// of leaves only these bits to be compared.
+func (c condition) of(bits uint32) condition { c.mask = bits; return c }
+
+// null is a condition on a pointer.
+func null(n uint32) []condition {
+	low := arg(n, 0)
+	high := low
+	high.offset += 4
+	return []condition{low, high}
+}
+
+// rule allows system calls, by names with spaces between, when all conditions hold.
+// A call may be in more than one.
+type rule struct {
+	names string
+	when  []condition
+}
+
+// systemCallFilter gives a child's filter, for it alone.
+func systemCallFilter(f Filter) (unix.SockFprog, error) {
+	filter, err := assembled(f)
 	if err != nil {
 		return unix.SockFprog{}, fmt.Errorf("assemble the system call filter: %w", err)
 	}
+	filter = slices.Clone(filter)
 	return unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
 }
 
+// ownIDs are the places of the filter in which the process's own ID must be
+// written before it is loaded; without that, the filter refuses more.
+func ownIDs(filter unix.SockFprog) (places []*uint32) {
+	instructions := unsafe.Slice(filter.Filter, filter.Len)
+	for i := range instructions {
+		if in := &instructions[i]; in.Code == unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K && in.K == ownProcess {
+			places = append(places, &in.K)
+		}
+	}
+	return places
+}
+
 var (
-	threadsOnly   = sync.OnceValues(func() ([]unix.SockFilter, error) { return assembleFilter(false) })
-	withProcesses = sync.OnceValues(func() ([]unix.SockFilter, error) { return assembleFilter(true) })
+	assembledMu sync.Mutex
+	assembledBy = map[Filter][]unix.SockFilter{}
 )
 
-func assembleFilter(processes bool) ([]unix.SockFilter, error) {
+func assembled(f Filter) ([]unix.SockFilter, error) {
+	assembledMu.Lock()
+	defer assembledMu.Unlock()
+	if filter, ok := assembledBy[f]; ok {
+		return filter, nil
+	}
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
-	known := func(names ...string) (there []string) {
-		for _, name := range names {
-			if _, ok := info.SyscallNames[name]; ok { // arm64 has no fork
-				there = append(there, name)
-			}
-		}
-		return there
-	}
-	groups := []seccomp.SyscallGroup{{
-		Action: seccomp.ActionErrno,
-		Names:  known(neverNeeded...),
-		NamesWithCondtions: []seccomp.NameWithConditions{{
-			Name: "socket",
-			Conditions: seccomp.ArgumentConditions{
-				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_UNIX},
-				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_INET},
-				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_INET6},
-				{Argument: 0, Operation: seccomp.NotEqual, Value: unix.AF_NETLINK}, // getaddrinfo(3)
-			},
-		}, {
-			// Landlock's rules for TCP say nothing of MPTCP.
-			Name:       "socket",
-			Conditions: seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.Equal, Value: unix.IPPROTO_MPTCP}},
-		}},
-	}}
-	if !processes {
-		groups = append(groups,
-			seccomp.SyscallGroup{
-				Action: seccomp.ActionErrno,
-				Names:  known("fork", "vfork"),
-				NamesWithCondtions: []seccomp.NameWithConditions{{
-					Name:       "clone",
-					Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}},
-				}},
-			},
-			// A filter can't look into clone3's arguments; with ENOSYS the C
-			// library falls back to clone.
-			seccomp.SyscallGroup{
-				Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
-				Names:  known("clone3"),
-			})
-	}
-	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: groups}
-	instructions, err := policy.Assemble()
+	instructions, err := f.program(info)
 	if err != nil {
 		return nil, err
 	}
-	const architecture = 4 // its offset in seccomp_data, seccomp(2)
-	raw, err := bpf.Assemble(append([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: architecture, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
-		bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.EPERM)},
-	}, instructions...))
+	raw, err := bpf.Assemble(instructions)
 	if err != nil {
 		return nil, err
 	}
@@ -115,5 +128,133 @@ func assembleFilter(processes bool) ([]unix.SockFilter, error) {
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
+	assembledBy[f] = filter
 	return filter, nil
+}
+
+// program is the filter for an architecture: calls by another convention than
+// its own are refused (i386's), or have no number here (x32's).
+func (f Filter) program(info *arch.Info) ([]bpf.Instruction, error) {
+	calls, err := f.calls(info)
+	if err != nil {
+		return nil, err
+	}
+	return append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: architectureOffset, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		bpf.RetConstant{Val: uint32(refused)},
+		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
+	}, search(calls)...), nil
+}
+
+// span is a row of system calls with the same answer: all numbers from first to
+// before the next span's.
+type span struct {
+	first  uint32
+	answer []bpf.Instruction
+}
+
+// calls are the answers to all numbers, in their order. A number without a name
+// is of a call that is newer than this program, and absent.
+func (f Filter) calls(info *arch.Info) ([]span, error) {
+	answers := map[int][]bpf.Instruction{}
+	for number := range info.SyscallNumbers {
+		answers[number] = give(refused)
+	}
+	named := func(names string, each func(number int)) error {
+		for name := range strings.FieldsSeq(names) {
+			number, ok := info.SyscallNames[name]
+			if !ok && !isName(name) {
+				return fmt.Errorf("%s is no system call", name)
+			}
+			if ok { // arm64 has no open(2)
+				each(number)
+			}
+		}
+		return nil
+	}
+	if err := named(f.absent(), func(number int) { answers[number] = give(absent) }); err != nil {
+		return nil, err
+	}
+	alternatives := map[int][][]condition{}
+	for _, r := range f.rules() {
+		if err := named(r.names, func(number int) { alternatives[number] = append(alternatives[number], r.when) }); err != nil {
+			return nil, err
+		}
+	}
+	for number, rules := range alternatives {
+		answers[number] = judge(rules)
+	}
+	spans := []span{{0, give(absent)}}
+	for number := 0; len(answers) > 0; number++ {
+		answer, ok := answers[number]
+		if !ok {
+			answer = give(absent)
+		}
+		delete(answers, number)
+		if !slices.Equal(answer, spans[len(spans)-1].answer) {
+			spans = append(spans, span{uint32(number), answer})
+		}
+		if len(answers) == 0 {
+			spans = append(spans, span{uint32(number) + 1, give(absent)})
+		}
+	}
+	return spans, nil
+}
+
+func isName(name string) bool {
+	for _, info := range []*arch.Info{arch.X86_64, arch.AARCH64} {
+		if _, ok := info.SyscallNames[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// search finds the number's span by halves.
+func search(spans []span) []bpf.Instruction {
+	if len(spans) == 1 {
+		return spans[0].answer
+	}
+	middle := len(spans) / 2
+	below, above := search(spans[:middle]), search(spans[middle:])
+	return slices.Concat([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: spans[middle].first, SkipFalse: 1},
+		bpf.Jump{Skip: uint32(len(below))}, // a conditional jump has 8 bits only
+	}, below, above)
+}
+
+func give(a answer) []bpf.Instruction { return []bpf.Instruction{bpf.RetConstant{Val: uint32(a)}} }
+
+// judge allows a call when all conditions of one of the alternatives hold.
+func judge(alternatives [][]condition) (out []bpf.Instruction) {
+	for _, conditions := range alternatives {
+		rest := give(allowed)
+		if len(conditions) == 0 {
+			return rest
+		}
+		for _, c := range slices.Backward(conditions) {
+			rest = append(c.test(len(rest)), rest...)
+		}
+		out = append(out, rest...)
+	}
+	return append(out, give(refused)...)
+}
+
+// test goes on to the next instruction when the condition holds, and else skips
+// as many.
+func (c condition) test(skip int) []bpf.Instruction {
+	out := []bpf.Instruction{bpf.LoadAbsolute{Off: c.offset, Size: 4}}
+	if c.mask != ^uint32(0) {
+		out = append(out, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask})
+	}
+	for i, value := range c.values {
+		left := len(c.values) - 1 - i
+		jump := bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: uint8(left)}
+		if left == 0 {
+			jump.SkipFalse = uint8(skip)
+		}
+		out = append(out, jump)
+	}
+	return out
 }

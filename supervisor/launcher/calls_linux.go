@@ -1,0 +1,181 @@
+package launcher
+
+import "golang.org/x/sys/unix"
+
+// The lists below were found by tracing: the test suite's programs, the top
+// packages of npm and PyPI, and programs that use each part of Deno and of its
+// Node modules. What is in none of them is refused with EPERM.
+
+// anywhere are calls that change nothing but the process itself, its own
+// descriptors, and files in ways that Deno's permissions, the child's root or
+// Landlock judge.
+const anywhere = `
+	read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek
+	dup dup2 dup3 pipe pipe2 eventfd eventfd2 sendfile copy_file_range
+	poll ppoll select pselect6
+	epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
+
+	open openat creat access faccessat faccessat2 stat lstat fstat newfstatat fstatat statx statfs fstatfs
+	readlink readlinkat getdents getdents64 getcwd chdir fchdir umask
+	mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat
+	truncate ftruncate fallocate fadvise64 fsync fdatasync flock fchmod fchown
+	inotify_init inotify_init1 inotify_add_watch inotify_rm_watch
+
+	mmap munmap mprotect mremap madvise brk pkey_alloc pkey_free pkey_mprotect
+
+	exit exit_group futex set_robust_list rseq set_tid_address restart_syscall
+	sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
+	rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
+	nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time
+
+	getpid getppid gettid getpgrp getuid geteuid getgid getegid getgroups getresuid getresgid
+	getrandom uname sysinfo times getrusage getcpu getpriority getrlimit setrlimit
+
+	connect bind listen accept accept4 getsockname getpeername shutdown recvfrom recvmsg recvmmsg
+`
+
+// execve is allowed to every child, since the launcher executes Deno under this
+// filter. Without new processes it only replaces the child by another program
+// that its root holds, inside the same walls.
+const execute = "execve"
+
+// withProcesses are what programs and native libraries use beside: of other
+// processes, of files' attributes, of timers.
+const withProcesses = `
+	fork vfork execveat wait4 waitid pidfd_open pidfd_send_signal
+	kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo
+	getpgid getsid capget get_robust_list
+	rt_sigpending rt_sigtimedwait rt_sigsuspend pause signalfd signalfd4
+	getitimer setitimer alarm timer_create timer_settime timer_gettime timer_getoverrun timer_delete
+	timerfd_create timerfd_settime timerfd_gettime
+	openat2 memfd_create splice tee readahead sync_file_range msync mincore mlock munlock mlock2 membarrier
+	getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr sched_getattr ioprio_get sched_rr_get_interval
+`
+
+// withProcessesAndOwnRoot are those of them that would reach beyond the child
+// where paths and process IDs are the host's.
+const withProcessesAndOwnRoot = `
+	setsid setpgid sched_setaffinity sched_setparam sched_setscheduler sched_setattr ioprio_set setpriority
+	setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
+	setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid
+`
+
+// withOwnRoot change a file's attributes by its path: Deno's permissions judge the
+// path, and the kernel what it leads to, which Landlock has no right for.
+const withOwnRoot = `
+	chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat symlink symlinkat
+`
+
+// absent are calls that libraries try and do without. Of clone3's flags, which are
+// in memory, a filter sees nothing: the C library takes clone instead.
+func (f Filter) absent() string {
+	names := `
+		clone3 io_uring_setup io_uring_enter io_uring_register io_setup
+		futex_waitv futex_wake futex_wait futex_requeue mseal map_shadow_stack cachestat
+		mbind set_mempolicy get_mempolicy set_mempolicy_home_node move_pages migrate_pages
+		landlock_create_ruleset landlock_add_rule landlock_restrict_self
+		setxattrat getxattrat listxattrat removexattrat statmount listmount
+		lsm_get_self_attr lsm_set_self_attr lsm_list_modules open_tree_attr uretprobe`
+	if !f.Processes {
+		names += " openat2 pidfd_open membarrier memfd_create"
+	}
+	if !f.OwnRoot {
+		names += " fchmodat2"
+	}
+	return names
+}
+
+// Flags of sockets and messages that change nothing of what is reached. Not among
+// them is MSG_FASTOPEN, which connects.
+const (
+	socketFlags  = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
+	messageFlags = unix.MSG_OOB | unix.MSG_DONTROUTE | unix.MSG_DONTWAIT | unix.MSG_EOR | unix.MSG_NOSIGNAL | unix.MSG_MORE
+)
+
+// namespaces are clone's flags for new ones, and for a process that is not the
+// caller's child.
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PARENT | unix.CLONE_PTRACE
+
+func (f Filter) rules() []rule {
+	rules := []rule{
+		{anywhere, nil},
+		{execute, nil},
+		// Threads.
+		{"clone", []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).of(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
+		// Signals to itself, as from abort(3).
+		{"kill tgkill", []condition{arg(0, ownProcess)}},
+		{"prlimit64", []condition{arg(0, 0)}},
+		{"setpriority", []condition{arg(0, unix.PRIO_PROCESS), arg(1, 0)}},
+		{"personality", []condition{arg(0, 0xffffffff)}}, // which only asks
+		// A descriptor's times; those of a path are not.
+		{"utimensat", null(1)},
+		// Not F_SETOWN and F_SETSIG, which have signals sent to any process, nor
+		// leases and watching of directories.
+		{"fcntl", []condition{arg(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
+			unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
+			unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS)}},
+		{"ioctl", []condition{arg(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex)}},
+		{"prctl", []condition{arg(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_CAPBSET_READ, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS,
+			unix.PR_GET_DUMPABLE, unix.PR_GET_SECCOMP, unix.PR_GET_PDEATHSIG)}},
+		{"prctl", []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
+		{"arch_prctl", []condition{arg(0, archSetFS, archGetFS)}},
+
+		// TCP; what it reaches is decided elsewhere.
+		{"socket", []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_TCP)}},
+		{"socketpair", []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}},
+		{"sendto sendmmsg", []condition{arg(3, 0).of(^uint32(messageFlags))}},
+		{"sendmsg", []condition{arg(2, 0).of(^uint32(messageFlags))}},
+		// No filters of its own, no Fast Open, no TLS in the kernel, no tables of rules.
+		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
+			unix.SO_BROADCAST, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDTIMEO, unix.SO_RCVTIMEO)}},
+		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_TCP), arg(2, unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL,
+			unix.TCP_KEEPCNT, unix.TCP_QUICKACK, unix.TCP_USER_TIMEOUT)}},
+		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_V6ONLY, unix.IPV6_UNICAST_HOPS)}},
+		{"getsockopt", []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_ERROR, unix.SO_TYPE, unix.SO_DOMAIN, unix.SO_PROTOCOL,
+			unix.SO_ACCEPTCONN, unix.SO_PEERCRED)}},
+	}
+	if f.OwnRoot {
+		rules = append(rules, rule{withOwnRoot, nil})
+	}
+	if f.Network {
+		rules = append(rules,
+			// UDP, for names, QUIC and datagrams that are granted.
+			rule{"socket", []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_UDP)}},
+			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IP), arg(2, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
+				unix.IP_RECVERR, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_MULTICAST_IF, unix.IP_MULTICAST_TTL, unix.IP_MULTICAST_LOOP,
+				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP)}},
+			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
+				unix.IPV6_JOIN_GROUP, unix.IPV6_LEAVE_GROUP, unix.IPV6_MTU_DISCOVER, unix.IPV6_RECVERR, unix.IPV6_RECVPKTINFO, unix.IPV6_PKTINFO,
+				unix.IPV6_RECVTCLASS, unix.IPV6_TCLASS, unix.IPV6_DONTFRAG, unix.IPV6_RECVHOPLIMIT)}},
+			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_UDP), arg(2, unix.UDP_SEGMENT, unix.UDP_GRO)}},
+		)
+	}
+	if f.Network || f.Processes && f.OwnRoot {
+		rules = append(rules, rule{"socket", []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}})
+	}
+	if f.Processes {
+		rules = append(rules,
+			rule{withProcesses, nil},
+			rule{"clone", []condition{arg(0, 0).of(namespaces)}},
+			// Pipes and plain files; devices are the kernel's to refuse, and it may not.
+			rule{"mknod", []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
+			rule{"mknodat", []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
+			rule{"ioctl", []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
+		)
+		if f.OwnRoot {
+			rules = append(rules, rule{withProcessesAndOwnRoot, nil})
+		}
+	}
+	return rules
+}
+
+// Values that have no name in the unix package, or not on each architecture.
+const (
+	tcgets2   = 0x802c542a
+	fionbio   = 0x5421
+	fioclex   = 0x5451
+	fionclex  = 0x5450
+	archSetFS = 0x1002
+	archGetFS = 0x1003
+)
