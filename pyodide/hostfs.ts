@@ -303,14 +303,49 @@ function attributes(info: Deno.FileInfo) {
 /** Changes all but the size. */
 function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
   if (mode !== undefined && mode !== node.mode) {
-    Deno.chmodSync(node.path, mode & 0o7777);
+    byPathOrFile(
+      () => Deno.chmodSync(node.path, mode & 0o7777),
+      () => chmodFile(node.path, mode & 0o7777),
+    );
     node.mode = mode;
   }
   if (atime !== undefined || mtime !== undefined) {
     const now = Deno.lstatSync(node.path);
     const date = (time: number | undefined, was: Date | null) =>
       time === undefined ? was ?? new Date(0) : new Date(time);
-    Deno.utimeSync(node.path, date(atime, now.atime), date(mtime, now.mtime));
+    const times = [date(atime, now.atime), date(mtime, now.mtime)] as const;
+    byPathOrFile(() => Deno.utimeSync(node.path, ...times), () => {
+      using file = Deno.openSync(node.path);
+      file.utimeSync(...times);
+    });
+  }
+}
+
+/**
+ * Changes a file by its path, or, where the kernel lets no path be changed so
+ * (it could lead elsewhere), by opening it.
+ */
+function byPathOrFile(byPath: () => void, byFile: () => void): void {
+  try {
+    byPath();
+  } catch (error) {
+    if (
+      !(error instanceof Error && "code" in error) || error.code !== "EPERM"
+    ) {
+      throw error;
+    }
+    byFile();
+  }
+}
+
+/** Deno has no such method of a file; its Node modules are slow to load. */
+function chmodFile(path: string, mode: number): void {
+  const fs = process.getBuiltinModule("node:fs");
+  const fd = fs.openSync(path, "r");
+  try {
+    fs.fchmodSync(fd, mode);
+  } finally {
+    fs.closeSync(fd);
   }
 }
 
