@@ -53,7 +53,7 @@ const (
 )
 
 // ownProcess stands in a condition for the process's own ID, which is not known
-// before there is one: see ownIDs. It is no process's.
+// before there is one (see ownIDs). It is no process's.
 const ownProcess = 0xfffffff1
 
 // arg is a condition on an argument of a C type of at most 32 bits: a value or more.
