@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -235,4 +236,28 @@ func TestWhatWasJudgedIsMounted(t *testing.T) {
 	if _, err := Start(Command{Path: self, Dir: "/", Wall: wall}, DefaultLimits()); err == nil || !strings.Contains(err.Error(), launcher.ErrReplaced.Error()) {
 		t.Errorf("what was removed is granted: %v", err)
 	}
+}
+
+// What a filter refuses can be seen, and is refused all the same.
+func TestRefusedCallsAreReported(t *testing.T) {
+	var mu sync.Mutex
+	var refused []string
+	launcher.ReportRefused(func(call string) {
+		mu.Lock()
+		defer mu.Unlock()
+		refused = append(refused, call)
+	})
+	defer launcher.ReportRefused(nil)
+	self, _ := os.Executable()
+	p := play(t, DefaultLimits(), &launcher.Wall{ReadOnly: []string{self}}, "", "packet socket")
+	if p.Code != 1 || p.stdout != "operation not permitted" {
+		t.Errorf("ended with %d: %q", p.Code, p.stdout)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := fmt.Sprintf("socket(%#x, %#x, 0x0)", syscall.AF_PACKET, syscall.SOCK_RAW)
+	if !slices.Contains(refused, want) {
+		t.Errorf("reported were %q, not %s", refused, want)
+	}
+	t.Log(refused)
 }

@@ -151,6 +151,9 @@ func (f Filter) rules() []rule {
 			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_UDP), arg(2, unix.UDP_SEGMENT, unix.UDP_GRO)}},
 		)
 	}
+	if f.Interfaces { // getifaddrs(3); reading needs no right, and changing has none
+		rules = append(rules, rule{"socket", []condition{arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, unix.NETLINK_ROUTE)}})
+	}
 	if f.Network || f.Processes && f.OwnRoot {
 		rules = append(rules, rule{"socket", []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}})
 	}

@@ -23,6 +23,12 @@ type Filter struct {
 	// OwnRoot: the child has a root and process IDs of its own, so that no path
 	// and no process ID leads to what is not the child's.
 	OwnRoot bool
+	// Interfaces: the names and addresses of the machine's network interfaces are
+	// granted.
+	Interfaces bool
+
+	// watched has the calls that are refused told to us, who refuse them then.
+	watched bool
 }
 
 // answer is what a filter gives for a system call.
@@ -34,6 +40,7 @@ const (
 	// absent is the answer of a kernel that has no such call, for which
 	// libraries are prepared.
 	absent = answer(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+	asked  = answer(unix.SECCOMP_RET_USER_NOTIF)
 )
 
 // condition holds when one of an argument's 32-bit words is, after mask, one of
@@ -142,9 +149,24 @@ func (f Filter) program(info *arch.Info) ([]bpf.Instruction, error) {
 	return append([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: architectureOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
-		bpf.RetConstant{Val: uint32(refused)},
+		bpf.RetConstant{Val: uint32(f.refusal())},
 		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
 	}, search(calls)...), nil
+}
+
+func (f Filter) refusal() answer {
+	if f.watched {
+		return asked
+	}
+	return refused
+}
+
+// unnamed is the answer to a number without a name: the call is newer than this program.
+func (f Filter) unnamed() answer {
+	if f.watched {
+		return asked
+	}
+	return absent
 }
 
 // span is a row of system calls with the same answer: all numbers from first to
@@ -154,12 +176,11 @@ type span struct {
 	answer []bpf.Instruction
 }
 
-// calls are the answers to all numbers, in their order. A number without a name
-// is of a call that is newer than this program, and absent.
+// calls are the answers to all numbers, in their order.
 func (f Filter) calls(info *arch.Info) ([]span, error) {
 	answers := map[int][]bpf.Instruction{}
 	for number := range info.SyscallNumbers {
-		answers[number] = give(refused)
+		answers[number] = give(f.refusal())
 	}
 	named := func(names string, each func(number int)) error {
 		for name := range strings.FieldsSeq(names) {
@@ -183,20 +204,20 @@ func (f Filter) calls(info *arch.Info) ([]span, error) {
 		}
 	}
 	for number, rules := range alternatives {
-		answers[number] = judge(rules)
+		answers[number] = judge(rules, f.refusal())
 	}
-	spans := []span{{0, give(absent)}}
+	spans := []span{{0, give(f.unnamed())}}
 	for number := 0; len(answers) > 0; number++ {
 		answer, ok := answers[number]
 		if !ok {
-			answer = give(absent)
+			answer = give(f.unnamed())
 		}
 		delete(answers, number)
 		if !slices.Equal(answer, spans[len(spans)-1].answer) {
 			spans = append(spans, span{uint32(number), answer})
 		}
 		if len(answers) == 0 {
-			spans = append(spans, span{uint32(number) + 1, give(absent)})
+			spans = append(spans, span{uint32(number) + 1, give(f.unnamed())})
 		}
 	}
 	return spans, nil
@@ -227,7 +248,7 @@ func search(spans []span) []bpf.Instruction {
 func give(a answer) []bpf.Instruction { return []bpf.Instruction{bpf.RetConstant{Val: uint32(a)}} }
 
 // judge allows a call when all conditions of one of the alternatives hold.
-func judge(alternatives [][]condition) (out []bpf.Instruction) {
+func judge(alternatives [][]condition, otherwise answer) (out []bpf.Instruction) {
 	for _, conditions := range alternatives {
 		rest := give(allowed)
 		if len(conditions) == 0 {
@@ -238,7 +259,7 @@ func judge(alternatives [][]condition) (out []bpf.Instruction) {
 		}
 		out = append(out, rest...)
 	}
-	return append(out, give(refused)...)
+	return append(out, give(otherwise)...)
 }
 
 // test goes on to the next instruction when the condition holds, and else skips

@@ -288,6 +288,7 @@ func (f *forked) giveUpPrivileges() {
 
 func (f *forked) close() {
 	f.closeOpened()
+	f.watch.close()
 	if f.failureOut != nil {
 		_ = f.failureOut.Close()
 	}
