@@ -11,11 +11,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 //go:embed probe.js
@@ -63,10 +67,11 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 	}
 	defer os.Unsetenv(variable)
 
-	result, err := s.Run(ctx, supervisor.Program{
+	program := supervisor.Program{
 		Language: language, Code: probes[language].hostile, Permissions: []string{},
 		Args: []string{secret, forbidden, strconv.Itoa(port), variable},
-	}, func(supervisor.Event) {})
+	}
+	result, err := s.Run(ctx, program, func(supervisor.Event) {})
 	checks := []check{{Name: string(language) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
@@ -90,7 +95,35 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 			checks = append(checks, c)
 		}
 	}
+	if runtime.GOOS == "linux" {
+		checks = append(checks, probeFilter(ctx, s, program))
+	}
 	return append(checks, probeEnd(ctx, s, language))
+}
+
+// probeFilter runs the program once more and names the system calls that the
+// filter around it refused: Deno's own permissions refuse earlier, so these are
+// calls that the runtime makes on this machine, and that are not known here.
+func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervisor.Program) check {
+	c := check{Name: string(program.Language) + ": the system call filter lets its runtime work", Lesser: true}
+	var mu sync.Mutex
+	var refused []string
+	launcher.ReportRefused(func(call string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(refused, call) {
+			refused = append(refused, call)
+		}
+	})
+	defer launcher.ReportRefused(nil)
+	result, err := s.Run(ctx, program, func(supervisor.Event) {})
+	mu.Lock()
+	defer mu.Unlock()
+	c.Problem = broken(result, err)
+	if len(refused) > 0 {
+		c.Problem, c.Advice = "it refused "+strings.Join(refused, ", "), "report this: a part of the language may not work"
+	}
+	return c
 }
 
 // probeEnd checks that a program that never ends is ended.

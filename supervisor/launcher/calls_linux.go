@@ -99,75 +99,76 @@ const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
 
 func (f Filter) rules() []rule {
 	rules := []rule{
-		{anywhere, nil},
-		{execute, nil},
+		{names: anywhere},
+		{names: execute},
 		// Threads.
-		{"clone", []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).of(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
+		{names: "clone", when: []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).of(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
 		// Signals to itself, as from abort(3).
-		{"kill tgkill", []condition{arg(0, ownProcess)}},
-		{"prlimit64", []condition{arg(0, 0)}},
-		{"setpriority", []condition{arg(0, unix.PRIO_PROCESS), arg(1, 0)}},
-		{"personality", []condition{arg(0, 0xffffffff)}}, // which only asks
+		{names: "kill tgkill", when: []condition{arg(0, ownProcess)}},
+		{names: "prlimit64", when: []condition{arg(0, 0)}},
+		{names: "setpriority", when: []condition{arg(0, unix.PRIO_PROCESS), arg(1, 0)}},
+		{names: "personality", when: []condition{arg(0, 0xffffffff)}}, // which only asks
 		// A descriptor's times; those of a path are not.
-		{"utimensat", null(1)},
+		{names: "utimensat", when: null(1)},
 		// Not F_SETOWN and F_SETSIG, which have signals sent to any process, nor
 		// leases and watching of directories.
-		{"fcntl", []condition{arg(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
+		{names: "fcntl", when: []condition{arg(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
 			unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
 			unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS)}},
-		{"ioctl", []condition{arg(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex)}},
-		{"prctl", []condition{arg(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_CAPBSET_READ, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS,
+		{names: "ioctl", when: []condition{arg(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex)}},
+		{names: "prctl", when: []condition{arg(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_CAPBSET_READ, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS,
 			unix.PR_GET_DUMPABLE, unix.PR_GET_SECCOMP, unix.PR_GET_PDEATHSIG)}},
-		{"prctl", []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
-		{"arch_prctl", []condition{arg(0, archSetFS, archGetFS)}},
+		{names: "prctl", when: []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
+		{names: "arch_prctl", when: []condition{arg(0, archSetFS, archGetFS)}},
 
 		// TCP; what it reaches is decided elsewhere.
-		{"socket", []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_TCP)}},
-		{"socketpair", []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}},
-		{"sendto sendmmsg", []condition{arg(3, 0).of(^uint32(messageFlags))}},
-		{"sendmsg", []condition{arg(2, 0).of(^uint32(messageFlags))}},
+		{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_TCP)}},
+		{names: "socketpair", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}},
+		{names: "sendto sendmmsg", when: []condition{arg(3, 0).of(^uint32(messageFlags))}},
+		{names: "sendmsg", when: []condition{arg(2, 0).of(^uint32(messageFlags))}},
 		// No filters of its own, no Fast Open, no TLS in the kernel, no tables of rules.
-		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
+		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
 			unix.SO_BROADCAST, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDTIMEO, unix.SO_RCVTIMEO)}},
-		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_TCP), arg(2, unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL,
+		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_TCP), arg(2, unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL,
 			unix.TCP_KEEPCNT, unix.TCP_QUICKACK, unix.TCP_USER_TIMEOUT)}},
-		{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_V6ONLY, unix.IPV6_UNICAST_HOPS)}},
-		{"getsockopt", []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_ERROR, unix.SO_TYPE, unix.SO_DOMAIN, unix.SO_PROTOCOL,
+		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_V6ONLY, unix.IPV6_UNICAST_HOPS)}},
+		{names: "getsockopt", when: []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_ERROR, unix.SO_TYPE, unix.SO_DOMAIN, unix.SO_PROTOCOL,
 			unix.SO_ACCEPTCONN, unix.SO_PEERCRED)}},
 	}
 	if f.OwnRoot {
-		rules = append(rules, rule{withOwnRoot, nil})
+		rules = append(rules, rule{names: withOwnRoot})
 	}
 	if f.Network {
 		rules = append(rules,
 			// UDP, for names, QUIC and datagrams that are granted.
-			rule{"socket", []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_UDP)}},
-			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IP), arg(2, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
+			rule{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_UDP)}},
+			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IP), arg(2, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
 				unix.IP_RECVERR, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_MULTICAST_IF, unix.IP_MULTICAST_TTL, unix.IP_MULTICAST_LOOP,
 				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP)}},
-			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
+			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
 				unix.IPV6_JOIN_GROUP, unix.IPV6_LEAVE_GROUP, unix.IPV6_MTU_DISCOVER, unix.IPV6_RECVERR, unix.IPV6_RECVPKTINFO, unix.IPV6_PKTINFO,
 				unix.IPV6_RECVTCLASS, unix.IPV6_TCLASS, unix.IPV6_DONTFRAG, unix.IPV6_RECVHOPLIMIT)}},
-			rule{"setsockopt getsockopt", []condition{arg(1, unix.SOL_UDP), arg(2, unix.UDP_SEGMENT, unix.UDP_GRO)}},
+			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_UDP), arg(2, unix.UDP_SEGMENT, unix.UDP_GRO)}},
 		)
 	}
 	if f.Interfaces { // getifaddrs(3); reading needs no right, and changing has none
-		rules = append(rules, rule{"socket", []condition{arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, unix.NETLINK_ROUTE)}})
+		rules = append(rules, rule{names: "socket", when: []condition{arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, unix.NETLINK_ROUTE)}})
 	}
-	if f.Network || f.Processes && f.OwnRoot {
-		rules = append(rules, rule{"socket", []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}})
-	}
+	local := rule{names: "socket", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}}
+	// Where they are refused, the C library still asks for a daemon that caches names.
+	local.knownRefused = !f.Network && !(f.Processes && f.OwnRoot)
+	rules = append(rules, local)
 	if f.Processes {
 		rules = append(rules,
-			rule{withProcesses, nil},
-			rule{"clone", []condition{arg(0, 0).of(namespaces)}},
+			rule{names: withProcesses},
+			rule{names: "clone", when: []condition{arg(0, 0).of(namespaces)}},
 			// Pipes and plain files; devices are the kernel's to refuse, and it may not.
-			rule{"mknod", []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
-			rule{"mknodat", []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
-			rule{"ioctl", []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
+			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
+			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
+			rule{names: "ioctl", when: []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
 		)
 		if f.OwnRoot {
-			rules = append(rules, rule{withProcessesAndOwnRoot, nil})
+			rules = append(rules, rule{names: withProcessesAndOwnRoot})
 		}
 	}
 	return rules

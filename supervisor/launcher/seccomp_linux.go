@@ -84,6 +84,8 @@ func null(n uint32) []condition {
 type rule struct {
 	names string
 	when  []condition
+	// knownRefused: it refuses instead, what is known to be tried in vain.
+	knownRefused bool
 }
 
 // systemCallFilter gives a child's filter, for it alone.
@@ -197,9 +199,9 @@ func (f Filter) calls(info *arch.Info) ([]span, error) {
 	if err := named(f.absent(), func(number int) { answers[number] = give(absent) }); err != nil {
 		return nil, err
 	}
-	alternatives := map[int][][]condition{}
+	alternatives := map[int][]rule{}
 	for _, r := range f.rules() {
-		if err := named(r.names, func(number int) { alternatives[number] = append(alternatives[number], r.when) }); err != nil {
+		if err := named(r.names, func(number int) { alternatives[number] = append(alternatives[number], r) }); err != nil {
 			return nil, err
 		}
 	}
@@ -247,14 +249,17 @@ func search(spans []span) []bpf.Instruction {
 
 func give(a answer) []bpf.Instruction { return []bpf.Instruction{bpf.RetConstant{Val: uint32(a)}} }
 
-// judge allows a call when all conditions of one of the alternatives hold.
-func judge(alternatives [][]condition, otherwise answer) (out []bpf.Instruction) {
-	for _, conditions := range alternatives {
+// judge gives what the first rule says whose conditions all hold.
+func judge(rules []rule, otherwise answer) (out []bpf.Instruction) {
+	if slices.ContainsFunc(rules, func(r rule) bool { return len(r.when) == 0 }) {
+		return give(allowed)
+	}
+	for _, r := range rules {
 		rest := give(allowed)
-		if len(conditions) == 0 {
-			return rest
+		if r.knownRefused {
+			rest = give(refused)
 		}
-		for _, c := range slices.Backward(conditions) {
+		for _, c := range slices.Backward(r.when) {
 			rest = append(c.test(len(rest)), rest...)
 		}
 		out = append(out, rest...)

@@ -20,7 +20,7 @@ var (
 	wide      = Filter{Processes: true, OwnRoot: true}
 	most      = Filter{Processes: true, Network: true, OwnRoot: true}
 
-	filters = []Filter{deno, rooted, networked, programs, wide, most, {Processes: true}, {Network: true, OwnRoot: true}}
+	filters = []Filter{deno, rooted, networked, programs, wide, most, {Processes: true}, {Network: true, OwnRoot: true}, {Interfaces: true}}
 )
 
 // machine runs a filter as the kernel would.
@@ -103,6 +103,12 @@ func TestSystemCallFilter(t *testing.T) {
 		{"a raw socket", "socket", most, []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, refused},
 		{"a packet socket", "socket", most, []uint64{unix.AF_PACKET, unix.SOCK_RAW, 0}, refused},
 		{"netlink", "socket", most, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, refused},
+		{"netlink to list interfaces", "socket", Filter{Interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}, allowed},
+		{"netlink for another purpose", "socket", Filter{Interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, refused},
+		{"a call that is told", "ptrace", Filter{watched: true}, nil, asked},
+		{"arguments that are told", "socket", Filter{watched: true}, []uint64{unix.AF_PACKET}, asked},
+		{"a call that is known to be tried", "clone3", Filter{watched: true}, nil, absent},
+		{"arguments that are known to be tried", "socket", Filter{watched: true}, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refused},
 		{"a socket with a path", "socket", deno, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refused},
 		{"a socket with a path, on a network", "socket", networked, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allowed},
 		{"Fast Open", "sendto", most, []uint64{3, 0, 0, unix.MSG_FASTOPEN}, refused},
@@ -212,7 +218,7 @@ func (f Filter) plain(name string, arguments []uint64) answer {
 			holds = holds && is
 		}
 		if holds {
-			return allowed
+			return map[bool]answer{false: allowed, true: refused}[r.knownRefused]
 		}
 	}
 	if !named && names(f.absent(), name) {
