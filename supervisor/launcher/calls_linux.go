@@ -9,48 +9,48 @@ import "golang.org/x/sys/unix"
 // anywhere are calls that change nothing but the process itself, its own
 // descriptors, and files in ways that Deno's permissions, the child's root or
 // Landlock judge.
-const anywhere = `
-	read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek
-	dup dup2 dup3 pipe pipe2 eventfd eventfd2 sendfile copy_file_range
-	poll ppoll select pselect6
-	epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
-
-	open openat creat access faccessat faccessat2 stat lstat fstat newfstatat fstatat statx statfs fstatfs
-	readlink readlinkat getdents getdents64 getcwd chdir fchdir umask
-	mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat
-	truncate ftruncate fallocate fadvise64 fsync fdatasync flock fchmod fchown
-	inotify_init inotify_init1 inotify_add_watch inotify_rm_watch
-
-	mmap munmap mprotect mremap madvise brk pkey_alloc pkey_free pkey_mprotect
-
-	exit exit_group futex set_robust_list rseq set_tid_address restart_syscall
-	sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min
-	rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
-	nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time
-
-	getpid getppid gettid getpgrp getuid geteuid getgid getegid getgroups getresuid getresgid
-	getrandom uname sysinfo times getrusage getcpu getpriority getrlimit setrlimit
-
-	connect bind listen accept accept4 getsockname getpeername shutdown recvfrom recvmsg recvmmsg
-`
+const anywhere = "" +
+	// Descriptors, and waiting for them.
+	" read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek" +
+	" dup dup2 dup3 pipe pipe2 eventfd eventfd2 sendfile copy_file_range" +
+	" poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2" +
+	// Files and directories.
+	" open openat creat access faccessat faccessat2 stat lstat fstat newfstatat fstatat statx statfs fstatfs" +
+	" readlink readlinkat getdents getdents64 getcwd chdir fchdir umask" +
+	" mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat" +
+	" truncate ftruncate fallocate fadvise64 fsync fdatasync flock fchmod fchown" +
+	" inotify_init inotify_init1 inotify_add_watch inotify_rm_watch" +
+	// Memory: V8 makes machine code, and may protect it by keys.
+	" mmap munmap mprotect mremap madvise brk pkey_alloc pkey_free pkey_mprotect" +
+	// Threads, their own signals, and sleep.
+	" exit exit_group futex set_robust_list rseq set_tid_address restart_syscall" +
+	" sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_get_priority_max sched_get_priority_min" +
+	" rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack" +
+	" nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time" +
+	// What the process and the machine are.
+	" getpid getppid gettid getpgrp getuid geteuid getgid getegid getgroups getresuid getresgid" +
+	" getrandom uname sysinfo times getrusage getcpu getpriority getrlimit setrlimit" +
+	// Sockets that it has.
+	" connect bind listen accept accept4 getsockname getpeername shutdown recvfrom recvmsg recvmmsg"
 
 // execve is allowed to every child, since the launcher executes Deno under this
 // filter. Without new processes it only replaces the child by another program
 // that its root holds, inside the same walls.
 const execute = "execve"
 
-// withProcesses are what programs and native libraries use beside: of other
-// processes, of files' attributes, of timers.
-const withProcesses = `
-	fork vfork execveat wait4 waitid pidfd_open pidfd_send_signal
-	kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo
-	getpgid getsid capget get_robust_list
-	rt_sigpending rt_sigtimedwait rt_sigsuspend pause signalfd signalfd4
-	getitimer setitimer alarm timer_create timer_settime timer_gettime timer_getoverrun timer_delete
-	timerfd_create timerfd_settime timerfd_gettime
-	openat2 memfd_create splice tee readahead sync_file_range msync mincore mlock munlock mlock2 membarrier
-	getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr sched_getattr ioprio_get sched_rr_get_interval
-`
+// withProcesses are what shells, coreutils, Python, git, Node and native libraries
+// use beside.
+const withProcesses = "" +
+	// Processes, waiting for them, and signals.
+	" fork vfork execveat wait4 waitid pidfd_open pidfd_send_signal kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo" +
+	" getpgid getsid capget get_robust_list rt_sigpending rt_sigtimedwait rt_sigsuspend pause signalfd signalfd4" +
+	" sched_getattr sched_rr_get_interval ioprio_get" +
+	// Timers.
+	" getitimer setitimer alarm timer_create timer_settime timer_gettime timer_getoverrun timer_delete" +
+	" timerfd_create timerfd_settime timerfd_gettime" +
+	// Files, their attributes, and memory.
+	" openat2 splice tee readahead sync_file_range getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr" +
+	" memfd_create msync mincore mlock munlock mlock2 membarrier"
 
 // withProcessesAndOwnRoot are those of them that would reach beyond the child
 // where paths and process IDs are the host's.
@@ -119,7 +119,7 @@ func (f Filter) rules() []rule {
 		{names: "prctl", when: []condition{arg(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_CAPBSET_READ, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS,
 			unix.PR_GET_DUMPABLE, unix.PR_GET_SECCOMP, unix.PR_GET_PDEATHSIG)}},
 		{names: "prctl", when: []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
-		{names: "arch_prctl", when: []condition{arg(0, archSetFS, archGetFS)}},
+		{names: "arch_prctl", when: []condition{arg(0, archSetFS, archGetFS, archCETStatus, archShadowStackStatus)}},
 
 		// TCP; what it reaches is decided elsewhere.
 		{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_TCP)}},
@@ -144,7 +144,7 @@ func (f Filter) rules() []rule {
 			rule{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_UDP)}},
 			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IP), arg(2, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
 				unix.IP_RECVERR, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_MULTICAST_IF, unix.IP_MULTICAST_TTL, unix.IP_MULTICAST_LOOP,
-				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP)}},
+				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_DROP_SOURCE_MEMBERSHIP)}},
 			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
 				unix.IPV6_JOIN_GROUP, unix.IPV6_LEAVE_GROUP, unix.IPV6_MTU_DISCOVER, unix.IPV6_RECVERR, unix.IPV6_RECVPKTINFO, unix.IPV6_PKTINFO,
 				unix.IPV6_RECVTCLASS, unix.IPV6_TCLASS, unix.IPV6_DONTFRAG, unix.IPV6_RECVHOPLIMIT)}},
@@ -162,7 +162,7 @@ func (f Filter) rules() []rule {
 		rules = append(rules,
 			rule{names: withProcesses},
 			rule{names: "clone", when: []condition{arg(0, 0).of(namespaces)}},
-			// Pipes and plain files; devices are the kernel's to refuse, and it may not.
+			// Named pipes and plain files, not devices.
 			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
 			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
 			rule{names: "ioctl", when: []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
@@ -182,4 +182,7 @@ const (
 	fionclex  = 0x5450
 	archSetFS = 0x1002
 	archGetFS = 0x1003
+
+	archCETStatus         = 0x3001 // asked by some builds of the C library
+	archShadowStackStatus = 0x5005
 )
