@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
@@ -80,6 +81,8 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	}
 	everywhere, hosts := p.Allowed("net")
 	s.wall = &launcher.Wall{Level: level, Links: map[string]string{}, Network: everywhere || len(hosts) > 0, Hidden: hidden}
+	allSystem, system := p.Allowed("sys")
+	s.wall.Interfaces = allSystem || slices.Contains(system, "networkInterfaces")
 	anyLibrary, libraries := p.Allowed("ffi")
 	s.wall.Processes = s.programs || anyLibrary || len(libraries) > 0
 	places, links, err := p.places(level, &s.opened)

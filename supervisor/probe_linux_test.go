@@ -29,14 +29,15 @@ func TestNativeProbe(t *testing.T) {
 		name string
 		wall launcher.Wall
 	}{
-		{"landlock", launcher.Wall{Listen: true}},
-		{"landlock-network", launcher.Wall{AnyNetwork: true}},
-		{"landlock-processes", launcher.Wall{AnyNetwork: true, Processes: true}},
+		{"landlock", launcher.Wall{Level: launcher.Landlock, AnyPort: true}},
+		{"landlock-network", launcher.Wall{Level: launcher.Landlock, Network: true}},
+		{"landlock-processes", launcher.Wall{Level: launcher.Landlock, Network: true, Processes: true}},
+		{"namespaces", launcher.Wall{Level: launcher.Namespaces}},
+		{"namespaces-network", launcher.Wall{Level: launcher.Namespaces, Network: true}},
+		{"namespaces-processes", launcher.Wall{Level: launcher.Namespaces, Processes: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if s := launcher.Offered(); s.Name == "" {
-				missing(t, s.Detail)
-			}
+			needWall(t, test.wall.Level)
 			outside := filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(outside, []byte("content"), 0o600); err != nil {
 				t.Fatal(err)
@@ -55,7 +56,7 @@ func TestNativeProbe(t *testing.T) {
 				t.Fatal(err)
 			}
 			wall := test.wall
-			wall.ReadOnly, wall.ReadWrite = []string{probe}, []string{dir}
+			wall.Places = []launcher.Place{{Path: probe, Access: launcher.Read | launcher.Execute}, {Path: dir, Access: launcher.Read | launcher.Write}}
 			c, err := Start(Command{Path: probe, Dir: dir, Wall: &wall, Args: []string{
 				strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), strconv.Itoa(os.Getpid()), outside,
 			}}, DefaultLimits())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -62,21 +61,6 @@ func (w *watch) close() {
 	if w != nil {
 		_ = w.ours.Close()
 	}
-}
-
-// load loads the filter and sends its descriptor. It is of the child between fork
-// and execve: see forked.fork.
-//
-//go:norace
-//go:nosplit
-func (w *watch) load(filter *unix.SockFprog) syscall.Errno {
-	listener, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(filter)))
-	if errno != 0 {
-		return errno
-	}
-	*w.listening = int32(listener)
-	_, _, errno = syscall.RawSyscall(syscall.SYS_SENDMSG, uintptr(w.theirs), uintptr(unsafe.Pointer(&w.message)), 0)
-	return errno
 }
 
 // start answers the questions of the child's filter until the child has ended.

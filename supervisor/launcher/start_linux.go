@@ -46,6 +46,9 @@ func Start(c Command) (Started, error) {
 	runtime.KeepAlive(f)
 	if n == 0 { // EOF: it has become the child
 		started, err := f.receive()
+		if err == nil {
+			err = f.watch.start()
+		}
 		if err != nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			_, _ = process.Wait()
@@ -100,6 +103,7 @@ type forked struct {
 	failureOut *os.File
 	opened     []int
 	handed     *handed // sockets that the child opens for us
+	watch      *watch  // nil: the filter refuses by itself
 	found      []mounted
 	asked      Wall
 }
@@ -201,12 +205,9 @@ func (f *forked) finish(c Command) error {
 		if err := f.landlock(w); err != nil {
 			return fmt.Errorf("prepare the second wall: %w", err)
 		}
-		filter, err := systemCallFilter(w.Processes)
-		if err != nil {
+		if err := f.loadFilter(w); err != nil {
 			return err
 		}
-		f.filter = filter
-		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(&f.calls, &f.filter))
 	}
 	argv, err := f.vector(append([]string{c.Path}, c.Args...))
 	if err != nil {
@@ -217,6 +218,30 @@ func (f *forked) finish(c Command) error {
 		return err
 	}
 	f.add(stepExecute, unix.SYS_EXECVE, f.text(c.Path), argv, envp)
+	return nil
+}
+
+// loadFilter loads the system call filter.
+func (f *forked) loadFilter(w *Wall) error {
+	filter := Filter{Processes: w.Processes, Network: w.Network, Interfaces: w.Interfaces, OwnRoot: w.Level == Namespaces}
+	report := reportRefused.Load()
+	filter.watched = report != nil
+	var err error
+	if f.filter, err = systemCallFilter(filter); err != nil {
+		return err
+	}
+	for _, own := range ownIDs(f.filter) { // the child learns its process ID
+		f.add(stepFilter, unix.SYS_GETPID).give((*int32)(unsafe.Pointer(own)))
+	}
+	if report == nil {
+		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(&f.calls, &f.filter))
+		return nil
+	}
+	if f.watch, err = f.newWatch(*report); err != nil {
+		return fmt.Errorf("prepare to see the calls that are refused: %w", err)
+	}
+	f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, hold(&f.calls, &f.filter)).give(f.watch.listening)
+	f.add(stepFilter, unix.SYS_SENDMSG, uintptr(f.watch.theirs), hold(&f.calls, &f.watch.message), 0)
 	return nil
 }
 

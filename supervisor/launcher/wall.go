@@ -89,6 +89,8 @@ type Wall struct {
 	AnyPort bool
 	// Processes lets the child start processes; without it, only threads.
 	Processes bool
+	// Interfaces lets the child ask for the network interfaces that it has.
+	Interfaces bool
 }
 
 // Access says what may be done with what is at a place and below it.
