@@ -1,37 +1,394 @@
 package cache
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 )
+
+// Deno fetches into a directory of its own (DENO_DIR), checks what comes against
+// what the registry signed of it, and from then on believes what lies there. So
+// each fetch has a new directory, the stage, with links to what earlier ones
+// brought. What is new in it afterwards came from the network; its digests are
+// recorded, and it is moved to where the next stage links to. What an earlier
+// one brought is compared with its record before it is used for anything.
+//
+// The parts are what comes at once and is never changed: the directory of a
+// package's version, what a registry says of a package, a URL's content.
 
 // denoKind is the kind under which Info and Trim speak of Deno's modules.
 const denoKind = "deno-module"
 
+// recordKind and recordKey are where the records are, a blob.
+const (
+	recordKind = "deno-record"
+	recordKey  = "modules"
+)
+
+// denoRecord tells what a part held when it came.
+type denoRecord struct {
+	Digest string `json:"digest"`
+	// Integrity is what the registry signed of a package's archive.
+	Integrity string `json:"integrity,omitempty"`
+	// Stamp tells without reading it all whether what Deno reads of a part before
+	// we can check it is still the same.
+	Stamp string `json:"stamp"`
+}
+
+// ErrChanged says that a part is not what it was when it came.
+var ErrChanged = errors.New("changed since it was fetched")
+
+// DenoStage is a directory for one fetch of Deno's.
+type DenoStage struct {
+	c     *Cache
+	dir   string
+	known map[string]denoRecord // linked, by path below dir
+	fresh map[string]denoRecord // taken, and not linked
+	bases []string              // dir and Deno's directory, as named and in truth
+}
+
+// StageDeno fills dir, where nothing is, with links to the parts that are known.
+func (c *Cache) StageDeno(dir string) (*DenoStage, error) {
+	known, err := c.denoRecords()
+	if err != nil {
+		return nil, err
+	}
+	s := &DenoStage{c: c, dir: dir, known: known, fresh: map[string]denoRecord{}}
+	for _, base := range []string{dir, c.DenoDir()} {
+		real, err := filepath.EvalSymlinks(base)
+		if err != nil {
+			return nil, fmt.Errorf("make a directory for Deno: %w", err)
+		}
+		s.bases = append(s.bases, base, real)
+	}
+	made := map[string]bool{}
+	for path, record := range known {
+		from, to := c.denoPart(path), filepath.Join(dir, filepath.FromSlash(path))
+		if !filepath.IsLocal(filepath.FromSlash(path)) || stampOf(from) != record.Stamp {
+			delete(known, path)
+			continue
+		}
+		if parent := filepath.Dir(to); !made[parent] {
+			if err := os.MkdirAll(parent, 0o700); err != nil {
+				return nil, fmt.Errorf("make a directory for Deno: %w", err)
+			}
+			made[parent] = true
+		}
+		if err := os.Symlink(from, to); err != nil {
+			return nil, fmt.Errorf("make a directory for Deno: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Rel gives the path of a part that Deno names, which follows links.
+func (s *DenoStage) Rel(full string) (path string, ok bool) {
+	for _, base := range s.bases {
+		if rel, err := filepath.Rel(base, full); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), true
+		}
+	}
+	return "", false
+}
+
+// Take makes to hold what a part holds, if that is what came with this integrity.
+// The error is ErrChanged if it is not, and wraps fs.ErrNotExist where there is
+// no such part.
+func (s *DenoStage) Take(path, integrity, to string) error {
+	from, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(path)))
+	if err != nil {
+		return err
+	}
+	if err := linkInto(to, from); err != nil {
+		return err
+	}
+	digest, err := digestOf(to)
+	if err != nil {
+		return err
+	}
+	record, known := s.known[path]
+	if !known {
+		s.fresh[path] = denoRecord{digest, integrity, stampOf(from)}
+		return nil
+	}
+	if record.Digest == digest && record.Integrity == integrity {
+		return nil
+	}
+	return errors.Join(ErrChanged, removeAll(to))
+}
+
+// Forget makes the next stage lack parts.
+func (s *DenoStage) Forget(ctx context.Context, paths []string) error {
+	return s.c.changeRecords(ctx, func(records map[string]denoRecord) error {
+		for _, path := range paths {
+			if records[path] == s.known[path] { // another process may have a good one
+				delete(records, path)
+			}
+		}
+		return nil
+	})
+}
+
+// Keep moves what is new in the stage to where later ones find it.
+func (s *DenoStage) Keep(ctx context.Context) error {
+	parts, err := denoParts(s.dir)
+	if err != nil {
+		return err
+	}
+	trash, err := s.c.tempDir("trash-")
+	if err != nil {
+		return err
+	}
+	defer removeAll(trash)
+	return s.c.changeRecords(ctx, func(records map[string]denoRecord) error {
+		for i, path := range parts {
+			from := filepath.Join(s.dir, filepath.FromSlash(path))
+			if st, err := os.Lstat(from); err != nil || st.Mode()&fs.ModeSymlink != 0 {
+				continue
+			}
+			record, taken := s.fresh[path]
+			if !taken {
+				if record.Digest, err = digestOf(from); err != nil {
+					return err
+				}
+				record.Stamp = stampOf(from)
+			}
+			to := s.c.denoPart(path)
+			if records[path] == record && stampOf(to) == record.Stamp {
+				continue // another process was faster
+			}
+			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+				return err
+			}
+			if err := os.Rename(to, filepath.Join(trash, fmt.Sprint(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err := os.Rename(from, to); err != nil {
+				return err
+			}
+			records[path] = record
+		}
+		return nil
+	})
+}
+
+func (c *Cache) denoPart(path string) string {
+	return filepath.Join(c.DenoDir(), filepath.FromSlash(path))
+}
+
+func (c *Cache) denoRecords() (map[string]denoRecord, error) {
+	path, err := c.Get(recordKind, recordKey)
+	if errors.Is(err, ErrMiss) {
+		return map[string]denoRecord{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read what was fetched: %w", err)
+	}
+	var records map[string]denoRecord
+	if err := json.Unmarshal(text, &records); err != nil {
+		return nil, fmt.Errorf("read what was fetched: %w", err)
+	}
+	return records, nil
+}
+
+// changeRecords is the one way to change the records and what they tell of.
+func (c *Cache) changeRecords(ctx context.Context, change func(map[string]denoRecord) error) error {
+	unlock, err := c.Lock(ctx, "deno-modules")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	records, err := c.denoRecords()
+	if err != nil {
+		return err
+	}
+	before := maps.Clone(records)
+	err = change(records)
+	maps.DeleteFunc(records, func(path string, _ denoRecord) bool { return stampOf(c.denoPart(path)) == "" }) // trimmed
+	if maps.Equal(before, records) {
+		return err
+	}
+	text, encodeErr := json.Marshal(records)
+	if err := errors.Join(err, encodeErr); err != nil {
+		return err
+	}
+	_, err = c.Put(ctx, recordKind, recordKey, bytes.NewReader(text))
+	return err
+}
+
+// stampOf is a part's stamp: of its file, or a package's package.json; empty if
+// there is none.
+func stampOf(part string) string {
+	st, err := os.Lstat(part)
+	if err == nil && st.IsDir() {
+		if st, err = os.Lstat(filepath.Join(part, "package.json")); err != nil {
+			return "no package.json"
+		}
+	}
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(st.Size(), st.ModTime().UnixNano())
+}
+
+// digestOf hashes a file, or a directory with all names, kinds and contents.
+func digestOf(root string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%q %v ", rel, entry.Type())
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		fmt.Fprintf(h, "%d ", info.Size())
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		_, err = io.Copy(h, file)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// linkInto makes a file or a directory at to that holds what is at from, by hard
+// links, or copies where there can be none.
+func linkInto(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case !entry.Type().IsRegular():
+			return fmt.Errorf("%s is not a regular file (%v)", name, entry.Type()) // Deno makes none
+		case os.Link(name, target) == nil:
+			return nil
+		}
+		return CopyFile(target, name)
+	})
+}
+
+// CopyFile copies a file, without its bytes where the file system can.
+func CopyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	st, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, st.Mode().Perm()|0o200)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// npmVersion is what the directory of a package's version is called.
+var npmVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+_].*)?$`)
+
+// denoParts lists the parts in a directory of Deno's. npm's are below registries,
+// whose names may be of several directories, as those of packages.
+func denoParts(base string) ([]string, error) {
+	var parts []string
+	err := filepath.WalkDir(filepath.Join(base, "npm"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		version := npmVersion.MatchString(d.Name()) && exists(filepath.Join(filepath.Dir(path), npmManifest))
+		if version || d.Name() == npmManifest {
+			parts = append(parts, path)
+		}
+		if version && d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	modules, err := filepath.Glob(filepath.Join(base, "remote", "*", "*", "*"))
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, modules...)
+	for i, part := range parts {
+		if part, err = filepath.Rel(base, part); err != nil {
+			return nil, err
+		}
+		parts[i] = filepath.ToSlash(part)
+	}
+	return parts, nil
+}
+
+// npmManifest is where Deno keeps what a registry says of a package.
+const npmManifest = "registry.json"
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // denoPackages lists the packages in Deno's directory: one entry for each
 // version of an npm package, one for each host of URL and jsr: modules.
 func (c *Cache) denoPackages() ([]entry, error) {
-	var dirs []string
-	for _, pattern := range []string{
-		"npm/*/*/*",    // registry, name, version
-		"npm/*/@*/*/*", // registry, scope, name, version
-		"remote/*/*",   // scheme, host
-	} {
-		found, err := filepath.Glob(filepath.Join(c.DenoDir(), filepath.FromSlash(pattern)))
-		if err != nil {
-			return nil, err
+	parts, err := denoParts(c.DenoDir())
+	if err != nil {
+		return nil, err
+	}
+	dirs := map[string]bool{}
+	for _, part := range parts {
+		if strings.HasPrefix(part, "remote/") {
+			part = filepath.Dir(part)
 		}
-		dirs = append(dirs, found...)
+		if filepath.Base(part) != npmManifest {
+			dirs[c.denoPart(part)] = true
+		}
 	}
 	var entries []entry
-	for _, dir := range dirs {
-		st, err := os.Lstat(dir)
-		if err != nil || !st.IsDir() || filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(dir)))) == "npm" && filepath.Base(filepath.Dir(dir))[0] == '@' {
-			continue // a file, or a scope's package where a version would be
-		}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		e := entry{path: dir, kind: denoKind}
 		if e.size, e.lastUse, err = measure(dir); err != nil {
 			return nil, err
@@ -42,7 +399,7 @@ func (c *Cache) denoPackages() ([]entry, error) {
 }
 
 // measure returns the bytes in dir and when any of its files was last read or
-// written.
+// written. Of a file that others share by a hard link, each has its part.
 func measure(dir string) (size int64, lastUse time.Time, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +415,11 @@ func measure(dir string) (size int64, lastUse time.Time, err error) {
 		if err != nil {
 			return err
 		}
-		size += st.Size()
+		shared := int64(1)
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+			shared = max(int64(sys.Nlink), 1)
+		}
+		size += st.Size() / shared
 		for _, t := range []time.Time{st.ModTime(), accessTime(st)} {
 			if t.After(lastUse) {
 				lastUse = t

@@ -86,7 +86,7 @@ func readJSON(path string, v any) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, 16<<20))
+	text, err := io.ReadAll(io.LimitReader(f, 64<<20))
 	if err != nil {
 		return nil, err
 	}

@@ -205,11 +205,9 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 			return nil
 		}
 		e := entry{path: path, kind: kind, lastUse: st.ModTime()}
-		for _, f := range m.Files {
-			e.size += f.Size
-		}
+		e.size, _, err = measure(filepath.Join(path, "files"))
 		entries = append(entries, e)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, nil, err

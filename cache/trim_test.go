@@ -107,7 +107,7 @@ func TestTrimTakesDenosPackagesThatWereLongUnread(t *testing.T) {
 	c := open(t, t.TempDir(), Options{})
 	packages := map[string]int{ // days unread
 		"npm/registry.example/lodash/4.17.21":     9,
-		"npm/registry.example/@scope/thing/1.0":   8,
+		"npm/registry.example/@scope/thing/1.0.0": 8,
 		"npm/registry.example/chalk/5.0.0":        0,
 		"remote/https/host.example":               7,
 		"npm/registry.example/lodash/4.17.20/lib": 10,
@@ -117,6 +117,9 @@ func TestTrimTakesDenosPackagesThatWereLongUnread(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, make([]byte, 100), 0o600))
 		aged(t, c, path, days)
+	}
+	for _, name := range []string{"lodash", "@scope/thing", "chalk"} {
+		must(t, os.WriteFile(filepath.Join(c.DenoDir(), "npm/registry.example", name, npmManifest), nil, 0o600))
 	}
 	info, err := c.Info()
 	if err != nil || info.Kinds[denoKind] != (KindInfo{5, 500}) {

@@ -118,7 +118,7 @@ func (c *compiler) wait(ctx context.Context, modules []string, p plan) (string, 
 
 // key describes all that decides what is compiled, and under which names.
 func (c *compiler) key(modules []string, p plan) string {
-	text, err := json.Marshal([]any{Version, c.e.guest, c.e.options.Cache.DenoDir(), c.e.options.Policy.Restricts(), modules, p.Lock, p.Digests})
+	text, err := json.Marshal([]any{Version, c.e.guest, p.dir, modules, p.Lock})
 	if err != nil {
 		panic(err) // it is made of strings
 	}
@@ -157,7 +157,8 @@ func (c *compiler) compile(ctx context.Context, dir string, modules []string, p 
 		return fmt.Errorf("freeze Deno's databases: exit status %d %s: %s", exit.Code, exit.Reason, exit.Stderr)
 	}
 	for _, name := range append([]string{codeDatabase, filepath.Join("gen", "http"), filepath.Join("gen", "https")}, denoDatabases...) {
-		if err := copyInto(dir, denoDir, name); err != nil {
+		err := copyInto(filepath.Join(dir, name), filepath.Join(denoDir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("keep compiled modules: %w", err)
 		}
 	}

@@ -49,6 +49,7 @@ type fetcher struct {
 	policy  cache.Policy
 	limits  supervisor.Limits
 	log     *slog.Logger
+	stage   string // its DENO_DIR, with links to what is in the cache
 }
 
 // fetchLimits bound a fetching process; it runs no guest's code.
@@ -95,13 +96,14 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	for _, file := range append(files, launcher.Certificates...) {
 		around.Optional(file)
 	}
-	for _, path := range []string{f.cache.DenoDir(), home, dir} {
+	around.See(f.cache.DenoDir(), f.cache.DenoDir(), launcher.Read) // what the stage's links lead to
+	for _, path := range []string{f.stage, home, dir} {
 		around.See(path, path, launcher.Read|launcher.Write)
 	}
 	child, err = supervisor.Start(supervisor.Command{
 		Path: around.See(f.binary.Path, binaryName, launcher.Read|launcher.Execute),
 		Args: args,
-		Env:  append(env, "DENO_DIR="+f.cache.DenoDir()),
+		Env:  append(env, "DENO_DIR="+f.stage),
 		Dir:  home,
 		Wall: around.Wall(),
 	}, f.fetchLimits())

@@ -47,23 +47,6 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzCopyInto gives paths of a plan to what copies them.
-func FuzzCopyInto(f *testing.F) {
-	for _, seed := range []string{"npm/x/1", "../secret", "/etc/passwd", "a/../../secret", "", ".", "a\x00b", "npm//x"} {
-		f.Add(seed)
-	}
-	base := f.TempDir()
-	f.Fuzz(func(t *testing.T, path string) {
-		to := t.TempDir()
-		if err := copyInto(filepath.Join(to, "view"), filepath.Join(base, "deno"), path); err == nil && !filepath.IsLocal(path) {
-			t.Errorf("%q was taken", path)
-		}
-		if left, _ := filepath.Glob(filepath.Join(to, "*")); len(left) > 1 || len(left) == 1 && filepath.Base(left[0]) != "view" {
-			t.Errorf("%q made %q", path, left)
-		}
-	})
-}
-
 // FuzzExplain reads Deno's last words, in which registries have their say.
 func FuzzExplain(f *testing.F) {
 	for _, seed := range []string{

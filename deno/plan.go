@@ -1,14 +1,11 @@
 package deno
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -25,8 +22,10 @@ import (
 )
 
 // plan is an install plan: which versions a set of specifiers resolved to, and
-// which files of Deno's directory they are. It is kept in the cache, so that a
-// rerun asks no registry.
+// the files that they are. It is kept in the cache as a directory, the view, so
+// that a rerun asks no registry, and sees what its plan names and nothing else:
+// whatever path or specifier a program makes up, packages that others fetched are
+// not there.
 type plan struct {
 	// Lock is Deno's lock file.
 	Lock json.RawMessage `json:"lock"`
@@ -35,58 +34,101 @@ type plan struct {
 	Registries map[string]string `json:"registries"`
 	// Packages are what the specifiers resolved to.
 	Packages []supervisor.Package `json:"packages"`
-	// Digests maps each package's directory and each module's file, below
-	// Deno's directory, to the digest of what it held when it was fetched.
-	Digests map[string]string `json:"digests"`
+	// Modules are each package's directory and each module's file, below the view.
+	Modules []string `json:"modules"`
 	// NoProcess says that none of the modules names Node's process module.
 	NoProcess bool `json:"no_process,omitempty"`
+
+	dir string // the view
 }
 
-const planKind = "plan"
+const (
+	planKind = "modules"
+	planFile = "plan.json"
+	// planRest is how long a plan is used without the cache being asked for it.
+	planRest = time.Hour
+	// maxPlans is how many are so.
+	maxPlans = 1000
+)
 
-// planner makes, keeps and verifies plans.
+// planner makes and keeps plans.
 type planner struct {
-	verified sync.Map // path → digest, of what this process has verified
+	mu    sync.Mutex
+	known map[string]knownPlan // by key; the cache has verified them
+}
+
+type knownPlan struct {
+	plan
+	since time.Time
 }
 
 // plan gives the plan for the specifiers, after fetching what is missing or
-// corrupt. All the modules are then in Deno's directory.
+// corrupt.
 func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
 	if err := f.allowed.checkImports(roots); err != nil {
 		return plan{}, err
 	}
 	key := planKey(f, roots)
-	if p, err := pl.cached(f, key); err == nil {
-		return p, nil
+	pl.mu.Lock()
+	known, ok := pl.known[key]
+	pl.mu.Unlock()
+	if ok && time.Since(known.since) < planRest && known.there() {
+		return known.plan, nil
 	}
-	unlock, err := f.cache.Lock(ctx, "deno-modules") // Deno's directory has one writer
+	var p plan
+	dir, hit, err := f.cache.Tree(ctx, planKind, key, func(ctx context.Context, dir string) (err error) {
+		p, err = makePlan(ctx, f, dir, roots, emit)
+		return err
+	})
 	if err != nil {
-		return plan{}, err
+		return plan{}, f.explainUnverified(err, key, roots)
 	}
-	defer unlock()
-	p, err := pl.cached(f, key)
-	if err == nil {
-		return p, nil
-	}
-	var corrupt *corruptError
-	if errors.As(err, &corrupt) {
-		f.log.Warn("fetched modules are corrupt and will be fetched again", "paths", corrupt.paths)
-		if err := pl.discard(f.cache, corrupt.paths); err != nil {
-			return plan{}, err
+	if hit {
+		text, err := os.ReadFile(filepath.Join(dir, planFile))
+		if err == nil {
+			err = json.Unmarshal(text, &p)
+		}
+		if err != nil {
+			return plan{}, fmt.Errorf("read an install plan: %w", err)
 		}
 	}
-	p, err = pl.make(ctx, f, roots, emit)
-	if err != nil {
-		return plan{}, err
+	p.dir = dir
+	fetched := slices.Clone(p.Packages)
+	for i := range p.Packages {
+		p.Packages[i].Cached = true
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return plan{}, fmt.Errorf("encode an install plan: %w", err)
+	pl.mu.Lock()
+	if pl.known == nil || len(pl.known) >= maxPlans {
+		pl.known = map[string]knownPlan{}
 	}
-	if _, err := f.cache.Put(ctx, planKind, key, bytes.NewReader(text)); err != nil {
-		return plan{}, err
+	pl.known[key] = knownPlan{p, time.Now()}
+	pl.mu.Unlock()
+	if !hit {
+		p.Packages = fetched
 	}
 	return p, nil
+}
+
+// there says that nobody has removed the plan's view, which the cache never does
+// while it is in use.
+func (p plan) there() bool {
+	_, err := os.Stat(filepath.Join(p.dir, planFile))
+	return err == nil
+}
+
+// explainUnverified tells why there is no network-free way to packages that are
+// in the cache: an earlier version fetched them, and did not keep what tells that
+// they are still what the registry signed.
+func (f fetcher) explainUnverified(err error, key string, roots []specifier) error {
+	var missing *PackageError
+	if !errors.As(err, &missing) || !errors.Is(err, cache.ErrOffline) && !f.policy.NoFetch || !f.cache.Has("plan", key) {
+		return err
+	}
+	names := make([]string, len(roots))
+	for i, root := range roots {
+		names[i] = root.String()
+	}
+	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(names, ", ")), err}
 }
 
 // planKey describes all that decides what specifiers resolve to.
@@ -112,85 +154,43 @@ func planKey(f fetcher, roots []specifier) string {
 		strings.Join(f.imports, "\n"), strings.Join(names, "\n"))
 }
 
-// corruptError names what is not as it was fetched.
-type corruptError struct{ paths []string }
-
-func (e *corruptError) Error() string {
-	return "corrupt or missing in the cache: " + strings.Join(e.paths, ", ")
-}
-
-// cached gives a plan from the cache whose files are all as they were fetched.
-func (pl *planner) cached(f fetcher, key string) (plan, error) {
-	path, err := f.cache.Get(planKind, key)
+// makePlan fetches the modules, and fills dir with them and with the plan.
+func makePlan(ctx context.Context, f fetcher, dir string, roots []specifier, emit func(supervisor.Event)) (plan, error) {
+	work, err := supervisor.NewRunDir() // also removed if we are killed
 	if err != nil {
 		return plan{}, err
 	}
-	text, err := os.ReadFile(path)
+	defer os.RemoveAll(work)
+	lock := filepath.Join(work, "lock.json")
+	fetched := map[string]bool{}
+	for {
+		if err := os.RemoveAll(lock); err != nil {
+			return plan{}, fmt.Errorf("make an install plan: %w", err)
+		}
+		p, changed, err := f.fetch(ctx, dir, lock, roots, fetched, emit)
+		if err != nil {
+			return plan{}, err
+		}
+		if len(changed) == 0 {
+			return p, p.write(dir)
+		}
+		f.log.Warn("fetched modules were changed and will be fetched again", "paths", changed)
+	}
+}
+
+// fetch fetches the modules into a stage, and makes the plan in dir from it.
+// changed are those that were in the cache and are not what they were: they have
+// been forgotten, and the next try will fetch them.
+func (f fetcher) fetch(ctx context.Context, dir, lock string, roots []specifier, fetched map[string]bool, emit func(supervisor.Event)) (p plan, changed []string, err error) {
+	f.stage = filepath.Join(dir, "stage") // in the cache, from where it can be moved
+	defer os.RemoveAll(f.stage)
+	if err := MakeDenoDir(f.stage); err != nil {
+		return plan{}, nil, fmt.Errorf("make a directory for Deno: %w", err)
+	}
+	stage, err := f.cache.StageDeno(f.stage)
 	if err != nil {
-		return plan{}, fmt.Errorf("read an install plan: %w", err)
+		return plan{}, nil, err
 	}
-	var p plan
-	if err := json.Unmarshal(text, &p); err != nil {
-		return plan{}, fmt.Errorf("decode an install plan: %w", err)
-	}
-	for path := range p.Digests {
-		if !filepath.IsLocal(filepath.FromSlash(path)) {
-			return plan{}, fmt.Errorf("decode an install plan: %q is not below Deno's directory", path)
-		}
-	}
-	var corrupt corruptError
-	for path, want := range p.Digests {
-		if !pl.verify(f.cache, path, want) {
-			corrupt.paths = append(corrupt.paths, path)
-		}
-	}
-	if len(corrupt.paths) > 0 {
-		slices.Sort(corrupt.paths)
-		return plan{}, &corrupt
-	}
-	for i := range p.Packages {
-		p.Packages[i].Cached = true
-	}
-	return p, nil
-}
-
-// verify compares a path with its digest, once in a process unless it is gone.
-func (pl *planner) verify(c *cache.Cache, path, want string) bool {
-	full := filepath.Join(c.DenoDir(), filepath.FromSlash(path))
-	if _, err := os.Lstat(full); err != nil {
-		return false
-	}
-	if have, ok := pl.verified.Load(full); ok && have == want {
-		return true
-	}
-	have, err := digest(full)
-	if err != nil || have != want {
-		return false
-	}
-	pl.verified.Store(full, want)
-	return true
-}
-
-// discard removes what is corrupt, so that Deno fetches it again.
-func (pl *planner) discard(c *cache.Cache, paths []string) error {
-	for _, path := range paths {
-		full := filepath.Join(c.DenoDir(), filepath.FromSlash(path))
-		if err := os.RemoveAll(full); err != nil {
-			return fmt.Errorf("remove a corrupt module from the cache: %w", err)
-		}
-		pl.verified.Delete(full)
-	}
-	return nil
-}
-
-// make fetches the modules and writes down what they are.
-func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	dir, err := supervisor.NewRunDir() // also removed if we are killed
-	if err != nil {
-		return plan{}, err
-	}
-	defer os.RemoveAll(dir)
-	lock := filepath.Join(dir, "lock.json")
 	flags := append([]string{"--no-config", "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
 	if age := f.policy.MinReleaseAge; age > 0 {
 		flags = append(flags, fmt.Sprintf("--min-dep-age=%d", minutes(age)))
@@ -200,41 +200,150 @@ func (pl *planner) make(ctx context.Context, f fetcher, roots []specifier, emit 
 		names[i] = root.String()
 	}
 	f.npmOnly = !slices.ContainsFunc(roots, func(s specifier) bool { return s.scheme != "npm" })
-	fetched := map[string]bool{}
 	line := func(address string) {
 		stage, what := downloadStage(address)
 		fetched[what] = true
 		emit(supervisor.Event{Kind: supervisor.Stage, Text: stage})
 	}
-	if _, err := f.run(ctx, dir, line, slices.Concat([]string{"cache"}, flags, names)...); err != nil {
-		return plan{}, err
+	if _, err := f.run(ctx, filepath.Dir(lock), line, slices.Concat([]string{"cache"}, flags, names)...); err != nil {
+		return plan{}, nil, err
 	}
-	p := plan{Registries: map[string]string{}, Digests: map[string]string{}}
+	p.Registries = map[string]string{}
 	if p.Lock, err = os.ReadFile(lock); err != nil {
-		return plan{}, fmt.Errorf("read the lock file that Deno wrote: %w", err)
+		return plan{}, nil, fmt.Errorf("read the lock file that Deno wrote: %w", err)
 	}
 	if p.Packages, err = lockedPackages(p.Lock, roots, fetched); err != nil {
-		return plan{}, err
+		return plan{}, nil, err
 	}
-	if err := pl.list(ctx, f, dir, flags, roots, &p); err != nil {
-		return plan{}, err
+	found, err := f.list(ctx, filepath.Dir(lock), flags, roots, stage, &p)
+	if err != nil {
+		return plan{}, nil, err
 	}
+	if changed, err = p.take(stage, dir, found); err != nil {
+		return plan{}, nil, fmt.Errorf("take what was fetched: %w", err)
+	}
+	if len(changed) > 0 {
+		if err := errors.Join(stage.Forget(ctx, changed), os.RemoveAll(filepath.Join(dir, "npm")), os.RemoveAll(filepath.Join(dir, "remote"))); err != nil {
+			return plan{}, nil, fmt.Errorf("forget what was changed: %w", err)
+		}
+		return plan{}, changed, nil
+	}
+	for _, pkg := range found {
+		if pkg.name == "" {
+			continue
+		}
+		if err := checkAge(f.policy, pkg.name, pkg.version, filepath.Join(dir, filepath.FromSlash(pkg.path)), time.Now()); err != nil {
+			return plan{}, nil, err
+		}
+	}
+	if err := stage.Keep(ctx); err != nil {
+		return plan{}, nil, fmt.Errorf("keep what was fetched: %w", err)
+	}
+	return p, nil, nil
+}
+
+// take makes the view from the stage: what Deno named, and beside it what else
+// its runs and ours read. changed are the parts that are not what they were.
+func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed []string, err error) {
+	lock, err := readLock(p.Lock)
+	if err != nil {
+		return nil, err
+	}
+	modules := map[string]string{} // by path, what was signed of it
+	for _, pkg := range found {
+		modules[pkg.path] = ""
+		if pkg.name != "" {
+			modules[pkg.path] = lock.integrity(pkg.name + "@" + pkg.version)
+		}
+	}
+	all := maps.Clone(modules) // and what there need not be
+	for _, m := range p.manifests() {
+		all[m.path] = ""
+	}
+	for path := range modules {
+		if manifest, npm := registryManifest(path); npm {
+			all[manifest] = ""
+		}
+	}
+	for from := range lock.Redirects {
+		if u, err := url.Parse(from); err == nil && u.Host != "" {
+			all[cachedURL(u)] = ""
+		}
+	}
+	for path, integrity := range all {
+		_, module := modules[path]
+		err := stage.Take(path, integrity, filepath.Join(dir, filepath.FromSlash(path)))
+		switch {
+		case errors.Is(err, cache.ErrChanged):
+			changed = append(changed, path)
+		case errors.Is(err, fs.ErrNotExist) && !module:
+		case err != nil:
+			return nil, err
+		}
+	}
+	p.Modules = slices.Sorted(maps.Keys(modules))
+	slices.Sort(changed)
+	return changed, nil
+}
+
+// registryManifest is where Deno keeps what a registry says of the package whose
+// directory this is.
+func registryManifest(module string) (manifest string, npm bool) {
+	return path.Join(path.Dir(module), "registry.json"), strings.HasPrefix(module, "npm/")
+}
+
+// write narrows what registries say to what was planned, looks the modules
+// through, and writes the plan down beside them.
+func (p *plan) write(dir string) error {
+	versions := map[string]map[string]bool{}
 	p.NoProcess = true
-	for path := range p.Digests {
-		full := filepath.Join(f.cache.DenoDir(), filepath.FromSlash(path))
-		if p.Digests[path], err = digest(full); err != nil {
-			return plan{}, fmt.Errorf("digest what was fetched: %w", err)
+	for _, module := range p.Modules {
+		if manifest, npm := registryManifest(module); npm {
+			add(versions, manifest, path.Base(module))
 		}
-		pl.verified.Store(full, p.Digests[path])
-		if p.NoProcess {
-			found, err := namesProcess(full)
-			if err != nil {
-				return plan{}, fmt.Errorf("look through what was fetched: %w", err)
-			}
-			p.NoProcess = !found
+		if !p.NoProcess {
+			continue
+		}
+		found, err := namesProcess(filepath.Join(dir, filepath.FromSlash(module)))
+		if err != nil {
+			return fmt.Errorf("look through what was fetched: %w", err)
+		}
+		p.NoProcess = !found
+	}
+	for _, m := range p.manifests() {
+		if m.lists != "" {
+			add(versions, m.path, m.lists)
 		}
 	}
-	return p, nil
+	for manifest, planned := range versions {
+		full := filepath.Join(dir, filepath.FromSlash(manifest))
+		text, err := os.ReadFile(full)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			text, err = narrowManifest(text, nil, planned)
+		}
+		if err == nil { // not into the file, which is the cache's too
+			err = errors.Join(os.Remove(full), os.WriteFile(full, text, 0o600))
+		}
+		if err != nil {
+			return fmt.Errorf("read what a registry says, %s: %w", manifest, err)
+		}
+	}
+	for _, name := range []string{"npm", "remote"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return fmt.Errorf("write an install plan: %w", err)
+		}
+	}
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, planFile), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write an install plan: %w", err)
+	}
+	return nil
 }
 
 var processModule = pattern("[\"'`]node:process[\"'`]|(from|import|require|Module)[\\s(]*[\"'`]process[\"'`]")
@@ -335,8 +444,12 @@ func lockedVersion(specifiers map[string]string, request specifier) string {
 	return ""
 }
 
+// part is a module's file or, with its name and version, a package's directory,
+// below Deno's directory.
+type part struct{ path, name, version string }
+
 // list asks Deno where the modules are.
-func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []string, roots []specifier, p *plan) error {
+func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []specifier, stage *cache.DenoStage, p *plan) (found []part, err error) {
 	npmListed := false
 	for _, root := range roots {
 		if root.scheme == "npm" {
@@ -347,7 +460,7 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 		}
 		text, err := f.run(ctx, dir, nil, slices.Concat([]string{"info", "--json"}, flags, []string{root.String()})...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var info struct {
 			Modules []struct {
@@ -361,15 +474,16 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 			} `json:"npmPackages"`
 		}
 		if err := json.Unmarshal(text, &info); err != nil {
-			return fmt.Errorf("read what Deno says of %s: %w", root, err)
+			return nil, fmt.Errorf("read what Deno says of %s: %w", root, err)
 		}
 		for _, module := range info.Modules {
-			p.addFile(f.cache.DenoDir(), module.Local)
+			if path, ok := stage.Rel(module.Local); ok {
+				found = append(found, part{path: path})
+			}
 		}
 		for _, pkg := range info.Packages {
-			p.addFile(f.cache.DenoDir(), pkg.Local)
-			if err := checkAge(f.policy, pkg.Name, pkg.Version, pkg.Local, time.Now()); err != nil {
-				return err
+			if path, ok := stage.Rel(pkg.Local); ok {
+				found = append(found, part{path, pkg.Name, pkg.Version})
 			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {
@@ -378,45 +492,5 @@ func (pl *planner) list(ctx context.Context, f fetcher, dir string, flags []stri
 			p.Registries[scope] = pkg.Registry
 		}
 	}
-	return nil
-}
-
-func (p *plan) addFile(base, full string) {
-	if full == "" {
-		return
-	}
-	if rel, err := filepath.Rel(base, full); err == nil && filepath.IsLocal(rel) {
-		p.Digests[filepath.ToSlash(rel)] = ""
-	}
-}
-
-// digest hashes a file, or a directory with all names, kinds and contents.
-func digest(root string) (string, error) {
-	h := sha256.New()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(h, "%q %v ", rel, entry.Type())
-		if !entry.Type().IsRegular() {
-			return nil
-		}
-		fmt.Fprintf(h, "%d ", info.Size())
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		_, err = io.Copy(h, file)
-		return err
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
+	return found, nil
 }

@@ -70,7 +70,19 @@ type lockFile struct {
 	Remote     map[string]string        `json:"remote"`
 }
 
+// integrity is what the registry signed of an npm package, the archive of which
+// is the same for whatever peers it has.
+func (l lockFile) integrity(key string) string {
+	for other, pkg := range l.NPM {
+		if other == key || strings.HasPrefix(other, key+"_") {
+			return pkg.Integrity
+		}
+	}
+	return ""
+}
+
 type lockedPackage struct {
+	Integrity            string   `json:"integrity"`
 	Dependencies         []string `json:"dependencies"`
 	OptionalDependencies []string `json:"optionalDependencies"`
 }

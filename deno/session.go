@@ -133,7 +133,7 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 	if err := MakeDenoDir(denoPath); err != nil {
 		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
-	if s.modules, err = newSessionModules(modules, e.options.Cache.DenoDir()); err != nil {
+	if s.modules, err = newSessionModules(modules); err != nil {
 		return nil, err
 	}
 	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)

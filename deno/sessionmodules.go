@@ -14,14 +14,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rillbox/cache"
 )
 
 // A session's process starts before it is known which packages its cells will
 // want, so no lock file can say which versions Deno has to take. What it finds
 // instead is a directory of modules of the session's own, to which each cell's
-// plan is added: links to the verified files in the cache, and manifests that
+// plan is added: copies of the verified files in the cache, and manifests that
 // name the planned versions and no others, so that whatever range Deno resolves
-// becomes what was planned. What other programs have fetched is not there.
+// becomes what was planned. What other programs have fetched is not there. They
+// are no hard links: who could change one's mode would change that of the cache's.
 
 // sessionRegistry is the address that all npm packages of a session seem to come
 // from, and sessionRegistryDir the directory that Deno has for it: where they
@@ -33,37 +36,36 @@ const (
 
 // sessionModules is the directory of one session's modules.
 type sessionModules struct {
-	dir, cache string
-	there      map[string]bool            // paths in dir
-	versions   map[string]map[string]bool // by the manifest that may name them
+	dir      string
+	there    map[string]bool            // paths in dir
+	versions map[string]map[string]bool // by the manifest that may name them
 }
 
-func newSessionModules(dir, cache string) (*sessionModules, error) {
+func newSessionModules(dir string) (*sessionModules, error) {
 	for _, name := range []string{"npm", "remote"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, fmt.Errorf("make the session's directory: %w", err)
 		}
 	}
-	return &sessionModules{dir: dir, cache: cache, there: map[string]bool{}, versions: map[string]map[string]bool{}}, nil
+	return &sessionModules{dir: dir, there: map[string]bool{}, versions: map[string]map[string]bool{}}, nil
 }
 
 // add lets the session find the modules of a plan.
 func (m *sessionModules) add(p plan) error {
-	manifests := map[string]string{} // in dir → in the cache
-	for _, from := range slices.Sorted(maps.Keys(p.Digests)) {
+	manifests := map[string]string{} // in dir → in the plan's view
+	for _, from := range p.Modules {
 		to := from
 		if rest, ok := strings.CutPrefix(from, "npm/"); ok {
 			name, version := npmPackage(rest)
 			to = path.Join(sessionRegistryDir, name, version)
-			version, _, _ = strings.Cut(version, "_") // a copy for other peers
 			manifest := path.Join(path.Dir(to), "registry.json")
 			manifests[manifest] = path.Join(path.Dir(from), "registry.json")
-			m.want(manifest, version)
+			add(m.versions, manifest, version)
 		}
 		if m.there[to] {
 			continue
 		}
-		if err := linkInto(filepath.Join(m.dir, to), filepath.Join(m.cache, from)); err != nil {
+		if err := copyInto(filepath.Join(m.dir, to), filepath.Join(p.dir, from)); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 		m.there[to] = true
@@ -71,22 +73,25 @@ func (m *sessionModules) add(p plan) error {
 	for _, manifest := range p.manifests() {
 		manifests[manifest.path] = manifest.path
 		if manifest.lists != "" {
-			m.want(manifest.path, manifest.lists)
+			add(m.versions, manifest.path, manifest.lists)
 		}
 	}
 	for to, from := range manifests {
-		if err := m.narrow(to, from, m.versions[to]); err != nil {
+		if err := m.narrow(to, filepath.Join(p.dir, from), m.versions[to]); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 	}
 	return nil
 }
 
-func (m *sessionModules) want(manifest, version string) {
-	if m.versions[manifest] == nil {
-		m.versions[manifest] = map[string]bool{}
+// add notes that a manifest may name a version; what follows a "_" tells a copy
+// for other peers apart.
+func add(versions map[string]map[string]bool, manifest, version string) {
+	if versions[manifest] == nil {
+		versions[manifest] = map[string]bool{}
 	}
-	m.versions[manifest][version] = true
+	version, _, _ = strings.Cut(version, "_")
+	versions[manifest][version] = true
 }
 
 // npmPackage splits the directory of a package below Deno's directory for npm
@@ -100,16 +105,16 @@ func npmPackage(dir string) (name, version string) {
 	return name, version
 }
 
-// narrow writes a manifest of the cache's with those versions only; nil takes it
+// narrow writes a manifest of a view's with those versions only; nil takes it
 // as it is.
 func (m *sessionModules) narrow(to, from string, versions map[string]bool) error {
-	text, err := os.ReadFile(filepath.Join(m.cache, from))
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
 	full := filepath.Join(m.dir, to)
 	if versions != nil {
-		before, err := os.ReadFile(full) // the cache's may have lost some since
+		before, err := os.ReadFile(full) // of an earlier plan
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -183,9 +188,8 @@ func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte
 	return manifest, text[decoder.InputOffset():], nil
 }
 
-// linkInto makes a file or a directory at to that holds what is at from, by hard
-// links where both are of one file system.
-func linkInto(to, from string) error {
+// copyInto makes a file or a directory at to that holds what is at from.
+func copyInto(to, from string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -198,24 +202,9 @@ func linkInto(to, from string) error {
 			return err
 		}
 		target := filepath.Join(to, rel)
-		switch {
-		case entry.IsDir():
+		if entry.IsDir() {
 			return os.MkdirAll(target, 0o700)
-		case !entry.Type().IsRegular():
-			return nil // Deno makes none
 		}
-		return linkFile(target, name)
+		return cache.CopyFile(target, name)
 	})
-}
-
-func linkFile(to, from string) error {
-	err := os.Link(from, to)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, text, 0o600)
 }
