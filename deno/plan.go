@@ -265,8 +265,10 @@ func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed [
 			all[manifest] = ""
 		}
 	}
+	redirects := map[string]bool{}
 	for from := range lock.Redirects {
 		if u, err := url.Parse(from); err == nil && u.Host != "" {
+			redirects[cachedURL(u)] = true
 			all[cachedURL(u)] = ""
 		}
 	}
@@ -279,9 +281,11 @@ func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed [
 		case errors.Is(err, fs.ErrNotExist) && !module:
 		case err != nil:
 			return nil, err
+		case module || redirects[path]:
+			p.Modules = append(p.Modules, path)
 		}
 	}
-	p.Modules = slices.Sorted(maps.Keys(modules))
+	slices.Sort(p.Modules)
 	slices.Sort(changed)
 	return changed, nil
 }

@@ -152,9 +152,13 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 		export default [good, url, ...tries];`
 	allowed := `"good","good"`
 	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `exports.here = __filename`})
-	open := run(t, newEngine(t, "", ownCache(t, dir, false), imports), supervisor.Program{Code: code})
-	if !strings.HasPrefix(string(open.Value), "["+allowed) || !strings.Contains(string(open.Value), `"evil"`) {
-		t.Errorf("the tries are none: without a policy they gave %s %+v", open.Value, open.Error)
+	open := newEngine(t, "", ownCache(t, dir, false), imports)
+	asked := run(t, open, supervisor.Program{Code: code, Packages: []string{"evil", "jsr:@bad/thing", r.URL + "/evil@1/mod.ts"}})
+	if !strings.HasPrefix(string(asked.Value), "["+allowed+`,"evil","evil","bad","evil","refused","evil"`) {
+		t.Errorf("the tries are none: where all was asked for they gave %s %+v", asked.Value, asked.Error)
+	}
+	if unasked := run(t, open, supervisor.Program{Code: code}); string(unasked.Value) != "["+allowed+strings.Repeat(`,"refused"`, 8)+"]" {
+		t.Errorf("what others asked for is there: have %s %+v", unasked.Value, unasked.Error)
 	}
 	held := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy)), supervisor.Program{Code: code})
 	if want := "[" + allowed + strings.Repeat(`,"refused"`, 8) + "]"; string(held.Value) != want {
