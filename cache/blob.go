@@ -182,13 +182,23 @@ func matches(path string, ix index) error {
 // dropCorrupt removes an entry if check still finds it corrupt: another process
 // may have replaced it by a good one meanwhile.
 func (c *Cache) dropCorrupt(path string, check func() error) error {
+	return c.dropBad(path, func() error {
+		var corrupt corruptError
+		if err := check(); errors.As(err, &corrupt) {
+			return err
+		}
+		return nil
+	})
+}
+
+// dropBad removes an entry if check still fails.
+func (c *Cache) dropBad(path string, check func() error) error {
 	unlock, err := c.lockStore(true)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	var corrupt corruptError
-	if err := check(); !errors.As(err, &corrupt) {
+	if err := check(); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return c.discard(path)

@@ -234,6 +234,44 @@ func (c *Cache) changeRecords(ctx context.Context, change func(map[string]denoRe
 	return err
 }
 
+// verifyDeno compares all parts with their records, and removes those that are
+// not what they were and those without a record, if no other process lives that
+// might be of an earlier version, which kept none.
+func (c *Cache) verifyDeno(ctx context.Context, checked *int, found func(name string, why, removed error)) error {
+	alone, err := c.alone()
+	if err != nil {
+		return err
+	}
+	return c.changeRecords(ctx, func(records map[string]denoRecord) error {
+		parts, err := denoParts(c.DenoDir())
+		if err != nil {
+			return err
+		}
+		for _, path := range parts {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			record, known := records[path]
+			if !known && !alone {
+				continue
+			}
+			*checked++
+			digest, err := digestOf(c.denoPart(path))
+			switch {
+			case !known:
+				err = errors.New("nothing tells what it should be; an earlier version fetched it")
+			case err == nil && digest != record.Digest:
+				err = ErrChanged
+			case err == nil:
+				continue
+			}
+			delete(records, path)
+			found(denoKind+" "+path, err, removeAll(c.denoPart(path)))
+		}
+		return nil
+	})
+}
+
 // stampOf is a part's stamp: of its file, or a package's package.json; empty if
 // there is none.
 func stampOf(part string) string {
@@ -337,7 +375,7 @@ func denoParts(base string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		version := npmVersion.MatchString(d.Name()) && exists(filepath.Join(filepath.Dir(path), npmManifest))
+		version := npmVersion.MatchString(d.Name())
 		if version || d.Name() == npmManifest {
 			parts = append(parts, path)
 		}
@@ -365,11 +403,6 @@ func denoParts(base string) ([]string, error) {
 
 // npmManifest is where Deno keeps what a registry says of a package.
 const npmManifest = "registry.json"
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
 
 // denoPackages lists the packages in Deno's directory: one entry for each
 // version of an npm package, one for each host of URL and jsr: modules.

@@ -50,12 +50,22 @@ func (c *Cache) Info() (Info, error) {
 type Report struct {
 	Checked int      // entries
 	Corrupt []string // "kind key: why", removed
+	Left    []string // those that could not be removed, with the reason
 }
 
-// Verify hashes every entry anew, and removes those that are corrupt. Deno
-// checks its own modules against lock files when it loads them.
+// Verify hashes every entry anew, and removes those that are corrupt or can't be
+// read; whoever wants them next makes or fetches them again. Deno's modules are
+// compared with what they were when they came.
 func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	var r Report
+	found := func(name string, why, removed error) {
+		line := name + ": " + why.Error()
+		if removed != nil {
+			r.Left = append(r.Left, line+"; and it can't be removed: "+removed.Error())
+			return
+		}
+		r.Corrupt = append(r.Corrupt, line)
+	}
 	check := func(path string, check func() (name string, err error)) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -65,12 +75,10 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 			return nil
 		}
 		r.Checked++
-		var corrupt corruptError
-		if !errors.As(err, &corrupt) {
-			return err
+		if err != nil {
+			found(name, err, c.dropBad(path, func() error { _, err := check(); return err }))
 		}
-		r.Corrupt = append(r.Corrupt, name+": "+corrupt.what)
-		return c.dropCorrupt(path, func() error { _, err := check(); return err })
+		return nil
 	}
 	err := c.eachIndex(func(kind, path string) error {
 		return check(path, func() (string, error) {
@@ -85,6 +93,9 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 				return fmt.Sprintf("%s %q", kind, m.Key), err
 			})
 		})
+	}
+	if err == nil {
+		err = c.verifyDeno(ctx, &r.Checked, found)
 	}
 	if err != nil {
 		return r, fmt.Errorf("verify the cache in %s: %w", c.dir, err)

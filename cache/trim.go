@@ -230,6 +230,9 @@ func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
 		return err
 	}
 	for _, k := range kinds {
+		if !k.IsDir() {
+			continue
+		}
 		files, err := os.ReadDir(filepath.Join(c.dir, sub, k.Name()))
 		if err != nil {
 			return err

@@ -118,9 +118,6 @@ func TestTrimTakesDenosPackagesThatWereLongUnread(t *testing.T) {
 		must(t, os.WriteFile(path, make([]byte, 100), 0o600))
 		aged(t, c, path, days)
 	}
-	for _, name := range []string{"lodash", "@scope/thing", "chalk"} {
-		must(t, os.WriteFile(filepath.Join(c.DenoDir(), "npm/registry.example", name, npmManifest), nil, 0o600))
-	}
 	info, err := c.Info()
 	if err != nil || info.Kinds[denoKind] != (KindInfo{5, 500}) {
 		t.Fatalf("%+v, %v", info, err)

@@ -49,6 +49,9 @@ func newCacheInfo(a *app) *cobra.Command {
 func newCacheVerify(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Hash every entry anew, and remove those that are corrupt", Args: cobra.NoArgs,
+		Long: `Hash every entry anew: runtimes, snapshots, packages, install plans and what is
+compiled. Those that are corrupt are removed; they are fetched or made again when
+they are wanted next. The exit status is 1 if there were any.`,
 		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
 			report, err := store.Verify(cmd.Context())
 			if err != nil {
@@ -58,8 +61,16 @@ func newCacheVerify(a *app) *cobra.Command {
 			for _, entry := range report.Corrupt {
 				fmt.Fprintln(out, "corrupt, removed:", supervisor.ShowName(entry))
 			}
-			fmt.Fprintf(out, "%d entries checked, %d corrupt\n", report.Checked, len(report.Corrupt))
+			for _, entry := range report.Left {
+				fmt.Fprintln(out, "corrupt:", entry)
+			}
+			corrupt := len(report.Corrupt) + len(report.Left)
+			fmt.Fprintf(out, "%d entries checked, %d corrupt", report.Checked, corrupt)
 			if len(report.Corrupt) > 0 {
+				fmt.Fprintf(out, "; %d removed, to be fetched or made again when they are wanted next", len(report.Corrupt))
+			}
+			fmt.Fprintln(out)
+			if corrupt > 0 {
 				return exitStatus(1)
 			}
 			return nil
