@@ -235,13 +235,9 @@ func (c *Cache) changeRecords(ctx context.Context, change func(map[string]denoRe
 }
 
 // verifyDeno compares all parts with their records, and removes those that are
-// not what they were and those without a record, if no other process lives that
-// might be of an earlier version, which kept none.
-func (c *Cache) verifyDeno(ctx context.Context, checked *int, found func(name string, why, removed error)) error {
-	alone, err := c.alone()
-	if err != nil {
-		return err
-	}
+// not what they were. Those without a record, which earlier versions fetched,
+// are counted: nothing tells what they should be, and nothing uses them.
+func (c *Cache) verifyDeno(ctx context.Context, r *Report, found func(name string, why, removed error)) error {
 	return c.changeRecords(ctx, func(records map[string]denoRecord) error {
 		parts, err := denoParts(c.DenoDir())
 		if err != nil {
@@ -252,21 +248,19 @@ func (c *Cache) verifyDeno(ctx context.Context, checked *int, found func(name st
 				return err
 			}
 			record, known := records[path]
-			if !known && !alone {
+			if !known {
+				r.Unknown++
 				continue
 			}
-			*checked++
+			r.Checked++
 			digest, err := digestOf(c.denoPart(path))
-			switch {
-			case !known:
-				err = errors.New("nothing tells what it should be; an earlier version fetched it")
-			case err == nil && digest != record.Digest:
+			if err == nil && digest != record.Digest {
 				err = ErrChanged
-			case err == nil:
-				continue
 			}
-			delete(records, path)
-			found(denoKind+" "+path, err, removeAll(c.denoPart(path)))
+			if err != nil {
+				delete(records, path)
+				found(denoKind+" "+path, err, removeAll(c.denoPart(path)))
+			}
 		}
 		return nil
 	})

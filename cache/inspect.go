@@ -51,6 +51,7 @@ type Report struct {
 	Checked int      // entries
 	Corrupt []string // "kind key: why", removed
 	Left    []string // those that could not be removed, with the reason
+	Unknown int      // modules that an earlier version fetched, which nothing uses
 }
 
 // Verify hashes every entry anew, and removes those that are corrupt or can't be
@@ -95,7 +96,7 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 		})
 	}
 	if err == nil {
-		err = c.verifyDeno(ctx, &r.Checked, found)
+		err = c.verifyDeno(ctx, &r, found)
 	}
 	if err != nil {
 		return r, fmt.Errorf("verify the cache in %s: %w", c.dir, err)

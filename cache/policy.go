@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -59,9 +60,14 @@ type DeniedError struct {
 	// Listed is the pattern of Policy.Deny that names it; empty when
 	// Policy.Allow lacks it.
 	Listed string
+	// Unclear is the part of a URL that might name anything.
+	Unclear string
 }
 
 func (e *DeniedError) Error() string {
+	if e.Unclear != "" {
+		return fmt.Sprintf("the operator denied %s %q: packages are denied by name, and what %q names can't be told", e.What, e.Name, e.Unclear)
+	}
 	if e.Listed == "" {
 		return fmt.Sprintf("the operator denied %s %q: it is not among the allowed ones", e.What, e.Name)
 	}
@@ -73,13 +79,13 @@ func (e *DeniedError) Error() string {
 // yet, stands for one that may be allowed: check again when it is known.
 func (p Policy) CheckPackage(kind Kind, name, registry string) error {
 	name, registry = normal(kind, name), normal(hostKind, registry)
-	if pattern, ok := find(p.Deny, kind, name); ok {
+	if pattern, ok := p.denies(kind, name); ok {
 		return &DeniedError{What: "package", Name: name, Listed: pattern}
 	}
 	if pattern, ok := find(p.Deny, hostKind, registry); ok && registry != "" {
 		return &DeniedError{What: "host", Name: registry, Listed: pattern}
 	}
-	if _, ok := find(p.Allow, kind, name); ok || len(p.Allow) == 0 {
+	if len(p.Allow) == 0 || p.allows(kind, name) {
 		return nil
 	}
 	registries := slices.Clone(p.Allow)
@@ -88,6 +94,55 @@ func (p Policy) CheckPackage(kind Kind, name, registry string) error {
 		return nil
 	}
 	return &DeniedError{What: "package", Name: name}
+}
+
+// twin is the other name of a package of JSR, which npm clients get as
+// "@jsr/scope__name" what Deno gets as jsr:@scope/name.
+func twin(kind Kind, name string) (otherKind Kind, other string, ok bool) {
+	scope, rest, scoped := strings.Cut(name, "/")
+	switch {
+	case kind == JSR && scoped && strings.HasPrefix(scope, "@"):
+		return NPM, jsrScope + scope[1:] + "__" + rest, true
+	case kind == NPM && strings.HasPrefix(name, jsrScope):
+		if scope, rest, ok = strings.Cut(rest, "__"); ok {
+			return JSR, "@" + scope + "/" + rest, true
+		}
+	}
+	return "", "", false
+}
+
+const jsrScope = "@jsr/"
+
+// denies says that a package is denied under any of its names, which are in their
+// normal form.
+func (p Policy) denies(kind Kind, name string) (pattern string, ok bool) {
+	if pattern, ok = find(p.Deny, kind, name); ok {
+		return pattern, ok
+	}
+	if kind, name, ok = twin(kind, name); ok {
+		return find(p.Deny, kind, name)
+	}
+	return "", false
+}
+
+// allows says that the name in which a package will be used is allowed; an npm
+// name of JSR's is so by a pattern for those, or if the package itself is, too.
+func (p Policy) allows(kind Kind, name string) bool {
+	if _, ok := find(p.Allow, kind, name); !ok {
+		return false
+	}
+	otherKind, other, ok := twin(kind, name)
+	if kind != NPM || !ok {
+		return true
+	}
+	if _, ok := find(p.Allow, otherKind, other); ok {
+		return true
+	}
+	forJSR := slices.DeleteFunc(slices.Clone(p.Allow), func(pattern string) bool {
+		return !strings.HasPrefix(strings.TrimPrefix(strings.ToLower(pattern), string(NPM)+":"), jsrScope)
+	})
+	_, ok = find(forJSR, kind, name)
+	return ok
 }
 
 // CheckHost returns a *DeniedError when a program may not name URLs of host.
@@ -114,12 +169,10 @@ func (p Policy) CheckLink(host string) error {
 	return nil
 }
 
-// versioned is what a part of a URL's path has after a package's name.
-var versioned = regexp.MustCompile(`^(.[^@]*)@.*$`)
-
 // CheckURL returns a *DeniedError when a module may not be imported from u:
-// because of its host, or because its path names a denied package, as those of
-// hosts do that serve npm's or JSR's ("https://esm.sh/evil@1").
+// because of its host, or because its path or its query names a denied package,
+// as those of hosts do that serve npm's or JSR's ("https://esm.sh/evil@1",
+// "…/x?deps=evil"), or may name any.
 func (p Policy) CheckURL(u *url.URL) error {
 	if err := p.CheckHost(u.Hostname()); err != nil {
 		return err
@@ -127,18 +180,71 @@ func (p Policy) CheckURL(u *url.URL) error {
 	if p.MinReleaseAge > 0 {
 		return fmt.Errorf("the operator asks for a minimum release age, which a URL such as %s does not tell: use a release of a registry (npm:, jsr:)", u.Redacted())
 	}
-	scope := ""
-	for part := range strings.SplitSeq(u.Path, "/") {
-		name := versioned.ReplaceAllString(strings.TrimPrefix(part, "*"), "$1")
-		for _, kind := range []Kind{NPM, JSR} {
-			for _, name := range []string{name, scope + name} {
-				if pattern, ok := find(p.Deny, kind, normal(kind, name)); ok && name != "" {
-					return &DeniedError{What: "URL", Name: u.Redacted(), Listed: pattern}
+	if !slices.ContainsFunc(p.Deny, func(pattern string) bool { return !strings.HasPrefix(pattern, hostKind+":") }) {
+		return nil // no package is
+	}
+	query, err := url.QueryUnescape(u.RawQuery)
+	if err != nil {
+		return &DeniedError{What: "URL", Name: u.Redacted(), Unclear: u.RawQuery}
+	}
+	for _, text := range []string{u.Path, path.Clean("/" + u.Path), query} {
+		if err := p.checkNames(u, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	// names are parts of a URL in which packages may be named, with their scopes
+	// and versions.
+	names = regexp.MustCompile(`[A-Za-z0-9._~@/-]+`)
+	// unclear are characters by which a name could be written otherwise.
+	unclear = regexp.MustCompile(`[%\\]|[^ -~]`)
+)
+
+// checkNames refuses what text, of u, names.
+func (p Policy) checkNames(u *url.URL, text string) error {
+	denied := &DeniedError{What: "URL", Name: u.Redacted()}
+	if unclear.MatchString(text) {
+		denied.Unclear = text
+		return denied
+	}
+	for _, found := range names.FindAllString(text, -1) {
+		scope := ""
+		for part := range strings.SplitSeq(found, "/") {
+			if part == "" || part == "." {
+				continue
+			}
+			if strings.HasPrefix(part, "~") { // what somebody had built
+				denied.Unclear = part
+				return denied
+			}
+			if coded, ok := strings.CutPrefix(part, "X-"); ok { // "?deps" and the like, in a path
+				if text, err := base64.RawURLEncoding.DecodeString(coded); err == nil {
+					if err := p.checkNames(u, string(text)); err != nil {
+						return err
+					}
 				}
 			}
-		}
-		if scope = ""; strings.HasPrefix(part, "@") {
-			scope = part + "/"
+			for i, name := range strings.Split(part, "@") {
+				candidates := []string{name}
+				if i == 0 {
+					candidates = append(candidates, scope+name)
+				}
+				for _, name := range candidates {
+					for _, kind := range []Kind{NPM, JSR} {
+						if pattern, ok := p.denies(kind, normal(kind, name)); ok && name != "" {
+							denied.Listed = pattern
+							return denied
+						}
+					}
+				}
+			}
+			scope = ""
+			if at := strings.LastIndex(part, "@"); at >= 0 {
+				scope = part[at:] + "/"
+			}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
@@ -82,7 +84,24 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0","dependencies":{"evil":"*"}}`, "index.js": `module.exports = require("evil")`})
 	r.npm(t, "evil", "1.0.0", map[string]string{"package.json": `{"name":"evil","version":"1.0.0"}`, "index.js": `module.exports = "evil"`})
 	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `module.exports = "right"; module.exports.here = __filename`})
+	shared, err := cachetest.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cachetest.DirEnv, shared) // which may be below the home directory
+	home := t.TempDir()                // Deno has a registry of its own for the scope
+	if err := os.WriteFile(filepath.Join(home, ".npmrc"), []byte("@jsr:registry="+r.URL+"/npm/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	r.npm(t, "@jsr/bad__thing", "1.0.0", map[string]string{"package.json": `{"name":"@jsr/bad__thing","version":"1.0.0"}`, "index.js": `module.exports = "bad"`})
+	r.npm(t, "uses-jsr", "1.0.0", map[string]string{"package.json": `{"name":"uses-jsr","version":"1.0.0","dependencies":{"@jsr/bad__thing":"1"}}`, "index.js": `module.exports = require("@jsr/bad__thing")`})
+	r.npm(t, "by-alias", "1.0.0", map[string]string{"package.json": `{"name":"by-alias","version":"1.0.0","dependencies":{"good":"npm:evil@1"}}`, "index.js": `module.exports = require("good")`})
+	r.npm(t, "jsr-by-alias", "1.0.0", map[string]string{"package.json": `{"name":"jsr-by-alias","version":"1.0.0","dependencies":{"good":"npm:@jsr/bad__thing@1"}}`, "index.js": `module.exports = require("good")`})
 	r.jsr(t, "@bad/thing", "1.0.0", `export default "bad"`)
+	for _, path := range []string{"/bundle", "/;evil", "/evil&x"} {
+		r.files[path+".ts"] = []byte(`export default "evil"`)
+	}
 	r.jsr(t, "@good/thing", "1.0.0", `export default "good"`)
 	r.files["/evil@1/mod.ts"] = []byte(`export default "evil"`)
 	r.files["/lib/mod.ts"] = []byte(`import evil from "../evil@1/mod.ts"; export default evil`)
@@ -106,6 +125,15 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 		{"jsr:", supervisor.Program{Code: `console.log(1); import "jsr:@bad/thing"`}, []string{`the operator denied package "@bad/thing"`}},
 		{"jsr by URL", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/@bad/thing/1.0.0/mod.ts"`}, []string{"the operator denied URL", "@bad/thing"}},
 		{"URL that names it", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/evil@1/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
+		{"jsr by npm", supervisor.Program{Code: `console.log(1); import "npm:@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing": the list of denied ones has "jsr:@bad/*"`}},
+		{"jsr by npm, bare", supervisor.Program{Code: `console.log(1); import "@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
+		{"jsr by npm, transitive", supervisor.Program{Code: `console.log(1); import "uses-jsr"`}, []string{`the operator denied package "@jsr/bad__thing"`, "uses-jsr needs it"}},
+		{"by an alias", supervisor.Program{Code: `console.log(1); import "by-alias"`}, []string{evil}},
+		{"jsr by an alias", supervisor.Program{Code: `console.log(1); import "jsr-by-alias"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
+		{"URL whose query names it", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=evil@1"`}, []string{"the operator denied URL", "deps=evil"}},
+		{"URL that names it after a semicolon", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/;evil.ts?x=;evil"`}, []string{"the operator denied URL"}},
+		{"URL that names it before an ampersand", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/evil&x.ts"`}, []string{"the operator denied URL"}},
+		{"URL that may name anything", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=%2565vil"`}, []string{"the operator denied URL", "can't be told"}},
 		{"URL that leads there", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/lib/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
 	}
 	dir := t.TempDir()

@@ -70,6 +70,9 @@ they are wanted next. The exit status is 1 if there were any.`,
 				fmt.Fprintf(out, "; %d removed, to be fetched or made again when they are wanted next", len(report.Corrupt))
 			}
 			fmt.Fprintln(out)
+			if report.Unknown > 0 {
+				fmt.Fprintf(out, "%d modules that an earlier version fetched can't be verified, and are not used\n", report.Unknown)
+			}
 			if corrupt > 0 {
 				return exitStatus(1)
 			}
