@@ -236,8 +236,11 @@ func (c *Cache) makeTree(ctx context.Context, kind, key string, maker func(ctx c
 	return filepath.Join(c.treePath(kind, key), "files"), nil
 }
 
-// sealTree makes all files below dir read-only and durable, and lists them.
+// sealTree makes all files below dir read-only and durable, and lists them. Many
+// are synced at once, which the file system does together.
 func sealTree(dir string) ([]manifestFile, error) {
+	var g errgroup.Group
+	g.SetLimit(32)
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -246,7 +249,8 @@ func sealTree(dir string) ([]manifestFile, error) {
 			if err := os.Chmod(path, 0o700); err != nil {
 				return err
 			}
-			return syncDir(path)
+			g.Go(func() error { return syncDir(path) })
+			return nil
 		}
 		if !d.Type().IsRegular() {
 			return fmt.Errorf("%s is not a regular file (%v)", path, d.Type())
@@ -259,9 +263,10 @@ func sealTree(dir string) ([]manifestFile, error) {
 		if st.Mode()&0o100 != 0 {
 			mode = 0o500
 		}
-		return sealPath(path, mode)
+		g.Go(func() error { return sealPath(path, mode) })
+		return nil
 	})
-	if err != nil {
+	if err = errors.Join(err, g.Wait()); err != nil {
 		return nil, err
 	}
 	return listFiles(dir)
