@@ -113,23 +113,22 @@ func (s *DenoStage) Take(path, integrity, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := linkInto(to, from); err != nil {
-		return err
-	}
-	digest, err := digestOf(to)
-	if err != nil {
-		return err
-	}
 	record, known := s.known[path]
-	if !known {
+	err = linkInto(to, from)
+	digest := ""
+	if err == nil {
+		digest, err = digestOf(to)
+	}
+	switch {
+	case known && (errors.Is(err, errNotRegular) || err == nil && (record.Digest != digest || record.Integrity != integrity)):
+		return errors.Join(ErrChanged, removeAll(to))
+	case err == nil && !known:
 		s.fresh[path] = denoRecord{digest, integrity, stampOf(from)}
-		return nil
 	}
-	if record.Digest == digest && record.Integrity == integrity {
-		return nil
-	}
-	return errors.Join(ErrChanged, removeAll(to))
+	return err
 }
+
+var errNotRegular = errors.New("not a regular file") // Deno makes none
 
 // Forget makes the next stage lack parts.
 func (s *DenoStage) Forget(ctx context.Context, paths []string) error {
@@ -331,7 +330,7 @@ func linkInto(to, from string) error {
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o700)
 		case !entry.Type().IsRegular():
-			return fmt.Errorf("%s is not a regular file (%v)", name, entry.Type()) // Deno makes none
+			return fmt.Errorf("%s: %w", name, errNotRegular)
 		case os.Link(name, target) == nil:
 			return nil
 		}

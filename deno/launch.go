@@ -212,7 +212,7 @@ func withRegistries(env []string, home string, registries map[string]string) (wi
 		switch {
 		case scope == "":
 			env = append(env, "NPM_CONFIG_REGISTRY="+address)
-		case address != registries[""]:
+		case address != registries[""] || scope == "@jsr": // for which Deno has one of its own
 			npmrc += scope + ":registry=" + address + "\n"
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"rillbox/cache"
+	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
@@ -54,7 +55,7 @@ func serveNPM(t *testing.T, packages ...npmPackage) (address string) {
 		}
 		document := map[string]any{"name": p.name, "dist-tags": map[string]string{"latest": "1.0.0"}, "versions": map[string]any{"1.0.0": manifest},
 			"time": map[string]string{"1.0.0": "2020-01-01T00:00:00.000Z"}}
-		mux.HandleFunc("/"+p.name, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document) })
+		mux.HandleFunc("/"+strings.Replace(p.name, "/", "%2f", 1), func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(document) })
 		mux.HandleFunc("/"+p.name+"/-/", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
 	}
 	return server.URL + "/"
@@ -205,6 +206,202 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 					if o.err != nil {
 						t.Errorf("the bounded run failed: %v", o.err)
 					}
+				})
+			}
+		})
+	}
+}
+
+// inBoth are the languages of Deno's, one as a program and one as a cell: which
+// packages there are is decided in one place for both.
+var inBoth = map[supervisor.Language]string{supervisor.JavaScript: "program", supervisor.TypeScript: "cell"}
+
+// ownCache is a cache of the scene's own, at a path that a permission flag can hold.
+func ownCache(s *scene) string { return filepath.Join(filepath.Dir(s.dir()), "cache") }
+
+// runOwn runs a program or a cell with the packages' cache of the scene, for a
+// process of its own, as a server has that is started anew.
+func runOwn(t *testing.T, s *scene, a attack, in string, change func(*deno.Options)) outcome {
+	t.Helper()
+	store, err := cache.Open(s.words["%CACHE%"], cache.Options{Log: cachetest.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	permissions, err := deno.Parse(s.fill(a.grants))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: supervisor.DefaultLimits()}
+	if change != nil {
+		change(&o)
+	}
+	engine, err := deno.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	if in == "program" {
+		return a.run(t, s, engine, engine)
+	}
+	session := ownSession(t, a.language, engine)
+	return a.run(t, s, session, session)
+}
+
+// The packages of one program have no name for another: not as packages, not as
+// paths, not through links.
+func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named by the environment
+	const mine = `import mine from "npm:mine"; import { createRequire } from "node:module"; const mineRequire = createRequire(mine.here);`
+	// It reads what a link leads to.
+	reading := swapped(swapped(swapped(wasiEscape, `1, 64n | 2n`, `0, 2n`), `put(3000, "escaped")`, `500`),
+		`console.log("symlink", linked, "open", opened, "write", calls.fd_write(view.getUint32(4096, true), 5000, 1, 5100));`,
+		`console.log("symlink", linked, "open", opened, "read", calls.fd_read(view.getUint32(4096, true), 5000, 1, 5100), new TextDecoder().decode(new Uint8Array(memory.buffer, 3000, 500)));`)
+	links := []string{"--allow-read=%GRANTED%", "--allow-write=%GRANTED%"}
+	paths := map[string]string{"the cache": "%STORE%", "its view": "%VIEW%"}
+	type row struct {
+		name, code    string
+		grants        []string
+		asked         bool // the control is who asks for it, not who may do anything
+		noControl     string
+		noCellControl string
+	}
+	rows := []row{
+		{name: "import by its name", code: `console.log((await import(["npm:", "private"].join(""))).default);`, asked: true},
+		{name: "import by its version", code: `console.log((await import(["npm:", "private@1.0.0"].join(""))).default);`, asked: true},
+		{name: "require from another package", code: mine + `console.log(mineRequire("private"));`, asked: true, noCellControl: "in a cell, packages find what they depend on and nothing else"},
+		{name: "require by a path from another package", code: mine + `console.log(mineRequire("../../private/1.0.0/index.js"));`, asked: true},
+		{name: "import by a path from another package", code: mine + `console.log((await import(mine.here + "/../../../private/1.0.0/index.js")).default);`, asked: true},
+	}
+	for where, path := range paths {
+		rows = append(rows,
+			row{name: "import by its path in " + where, code: `console.log((await import(["file://%PATH%", "index.mjs"].join("/"))).default);`},
+			row{name: "require by its path in " + where, code: mine + `console.log(mineRequire("%PATH%/index.js"));`},
+			row{name: "read by its path in " + where, code: `console.log(Deno.readTextFileSync("%PATH%/index.js"));`},
+			row{name: "ask whether it is in " + where, code: `Deno.lstatSync("%PATH%"); console.log("%FOUND%");`},
+			row{name: "read through a link into " + where, grants: links, code: swapped(reading, `"%DIR%/escaped"`, `"%PATH%/index.js"`), noControl: "only where the second wall is missing, which another table shows"},
+		)
+		for i := range rows {
+			rows[i].code = strings.ReplaceAll(rows[i].code, "%PATH%", path)
+		}
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			for language, in := range inBoth {
+				t.Run(string(language)+" "+in, func(t *testing.T) {
+					a := attack{language: language, code: row.code + "/* %DIR% */", grants: row.grants}
+					prepare := func() *scene {
+						s := newScene(t, a)
+						t.Setenv("NPM_CONFIG_REGISTRY", serveNPM(t,
+							npmPackage{name: "private", files: []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}, {name: "package/index.mjs", text: `export default "` + s.secret + `";`}}},
+							npmPackage{name: "mine", files: []tarFile{{name: "package/index.js", text: `exports.here = __filename;`}}}))
+						s.words["%CACHE%"] = ownCache(s)
+						if o := runOwn(t, s, attack{language: language, code: `import "npm:private"`}, "program", nil); o.Error != nil {
+							t.Fatalf("the package can't be had: %s", o.text())
+						}
+						s.words["%STORE%"] = globbed(t, s.words["%CACHE%"]+"/deno/npm/*/private/1.0.0")[0]
+						s.words["%VIEW%"] = globbed(t, s.words["%CACHE%"]+"/trees/modules/*/files/npm/*/private/1.0.0")[0]
+						s.words["%FOUND%"] = s.secret
+						return s
+					}
+					s := prepare()
+					if strings.Contains(a.code, "%FOUND%") { // the program may not hold what it finds
+						s.words["%FOUND%"] = "there"
+						a.evidence = func(_ *scene, o outcome) string {
+							return map[bool]string{true: "it is seen"}[strings.Contains(o.Stdout.String(), "there")]
+						}
+						s.attack = a
+					}
+					a.checkBounded(t, s, runOwn(t, s, a, in, nil))
+					if row.noControl != "" || row.noCellControl != "" && in == "cell" {
+						return
+					}
+					s = prepare()
+					if strings.Contains(a.code, "%FOUND%") {
+						s.words["%FOUND%"], s.attack = "there", a
+					}
+					free := a
+					if row.asked {
+						free.packages = []string{"npm:private"}
+					} else {
+						free.grants = []string{"--allow-all"}
+					}
+					free.checkControl(t, s, runOwn(t, s, free, in, func(o *deno.Options) { o.WithoutSecondWall = true }))
+				})
+			}
+		})
+	}
+	// Python's process has no packages of Deno's; it reaches JavaScript all the same.
+	for name, code := range map[string]string{
+		"read":   `from pyodide.code import run_js; print(run_js('Deno.readTextFileSync("%STORE%/index.js")'))`,
+		"import": `from pyodide.code import run_js; print((await run_js('import("file://%STORE%/index.js")')).default)`,
+		"name":   `from pyodide.code import run_js; print((await run_js('import("npm:private")')).default)`,
+	} {
+		t.Run("Python: "+name, func(t *testing.T) {
+			a := attack{language: supervisor.Python, code: code + "  # %DIR%", noControl: "it is shown above"}
+			a.prepare = func(t *testing.T, s *scene) {
+				t.Setenv("NPM_CONFIG_REGISTRY", serveNPM(t, npmPackage{name: "private", files: []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}}}))
+				s.words["%CACHE%"] = ownCache(s)
+				if o := runOwn(t, s, attack{language: supervisor.JavaScript, code: `import "npm:private"`}, "program", nil); o.Error != nil {
+					t.Fatalf("the package can't be had: %s", o.text())
+				}
+				s.words["%STORE%"] = globbed(t, s.words["%CACHE%"]+"/deno/npm/*/private/1.0.0")[0]
+			}
+			a.runBounded(t)
+		})
+	}
+}
+
+// What is denied is denied in every form in which it can be had.
+func TestDeniedPackagesInOtherWords(t *testing.T) { // not parallel: the registry is named by the environment
+	policy := func(o *deno.Options) { o.Policy = cache.Policy{Deny: []string{"@std/csv", "left-pad"}} }
+	shared, err := cachetest.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(cachetest.DirEnv, shared) // which may be below the home directory
+	for _, row := range []struct{ name, imports string }{
+		{"JSR's package by its npm name", `"npm:@jsr/std__csv"`},
+		{"JSR's package by its npm name, bare", `"@jsr/std__csv"`},
+		{"a package that needs JSR's package", `"npm:needs-csv"`},
+		{"a package that needs it by another name", `"npm:needs-alias"`},
+		{"a URL that bundles it by its query", `"%URL%/x.js?deps=left-pad"`},
+		{"a URL that bundles it by its query, with a version", `"%URL%/x.js?a=1&deps=y@1,left-pad@1.3.0"`},
+		{"a URL that bundles it by its query, encoded", `"%URL%/x.js?deps=%6ceft-pad"`},
+		{"a URL that bundles it by its query, encoded twice", `"%URL%/x.js?deps=%256ceft-pad"`},
+		{"a URL that bundles it as an alias", `"%URL%/x.js?alias=y:left-pad"`},
+		{"a URL that bundles JSR's package", `"%URL%/x.js?deps=@jsr/std__csv"`},
+		{"a URL after a semicolon", `"%URL%/;left-pad"`},
+		{"a URL before an ampersand", `"%URL%/left-pad&x"`},
+		{"a URL after a comma", `"%URL%/combine/npm/x,npm/left-pad@1"`},
+		{"a URL that says it in a code", `"%URL%/v1/X-ZC9sZWZ0LXBhZEAx/x.js"`}, // d/left-pad@1
+		{"a URL of what somebody had built", `"%URL%/~0123456789abcdef"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for language, in := range inBoth {
+				t.Run(string(language)+" "+in, func(t *testing.T) {
+					a := attack{language: language, code: `import x from ` + row.imports + `; console.log(x); /* %DIR% */`}
+					prepare := func() (*scene, func(*deno.Options)) {
+						s := newScene(t, a)
+						bundles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+							w.Header().Set("Content-Type", "text/javascript")
+							_, _ = w.Write([]byte(`export default "` + s.secret + `";`))
+						}))
+						t.Cleanup(bundles.Close)
+						s.words["%URL%"], s.words["%CACHE%"] = bundles.URL, ownCache(s)
+						text := []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}}
+						registry := serveNPM(t, npmPackage{name: "@jsr/std__csv", files: text}, npmPackage{name: "@jsr/Std__csv", files: text},
+							npmPackage{name: "needs-csv", manifest: map[string]any{"dependencies": map[string]string{"@jsr/std__csv": "1"}}, files: []tarFile{{name: "package/index.js", text: `module.exports = require("@jsr/std__csv");`}}},
+							npmPackage{name: "needs-alias", manifest: map[string]any{"dependencies": map[string]string{"y": "npm:@jsr/std__csv@1"}}, files: []tarFile{{name: "package/index.js", text: `module.exports = require("y");`}}})
+						home := t.TempDir()
+						write(t, filepath.Join(home, ".npmrc"), "@jsr:registry="+registry+"\n")
+						t.Setenv("HOME", home)
+						t.Setenv("NPM_CONFIG_REGISTRY", registry)
+						return s, func(o *deno.Options) { o.AllowImport = []string{strings.TrimPrefix(bundles.URL, "http://")} }
+					}
+					s, imports := prepare()
+					a.checkBounded(t, s, runOwn(t, s, a, in, func(o *deno.Options) { imports(o); policy(o) }))
+					s, imports = prepare()
+					a.checkControl(t, s, runOwn(t, s, a, in, imports))
 				})
 			}
 		})
