@@ -21,7 +21,8 @@
 //	index/<kind>/<id>          (kind, key) → digest, as JSON; its modification
 //	                           time is the entry's last use
 //	trees/<kind>/<id>/         manifest.json (digests, last use) and files/
-//	deno/                      Deno's own cache of npm:, jsr: and URL modules
+//	deno/                      npm:, jsr: and URL modules, as Deno fetched them;
+//	                           the blob deno-record has their digests
 //	locks/                     locks by name
 //	live/                      one locked file a process, listing what it uses
 //	tmp/                       one directory a process
