@@ -164,7 +164,7 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 	return &startable{supervisor.Command{
 		Path:    binary,
 		Args:    args,
-		Env:     slices.Concat(e.environment(denoDir), around.Environment(), []string{inspectorLog, "NPM_CONFIG_REGISTRY=" + sessionRegistry}),
+		Env:     slices.Concat(e.environment(denoDir), around.Environment(), []string{inspectorLog, "NPM_CONFIG_REGISTRY=" + sessionRegistry, "JSR_NPM_URL=" + sessionRegistry}),
 		Dir:     dir,
 		OwnDir:  ownPath,
 		WorkDir: o.Workspace,

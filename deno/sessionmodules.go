@@ -32,9 +32,6 @@ import (
 const (
 	sessionRegistry    = "https://registry.rillbox.invalid/"
 	sessionRegistryDir = "npm/registry.rillbox.invalid"
-	// jsrRegistryDir is the directory of the registry that Deno itself has for the
-	// npm names of JSR's packages.
-	jsrRegistryDir = "npm/npm.jsr.io"
 )
 
 // sessionModules is the directory of one session's modules.
@@ -61,9 +58,6 @@ func (m *sessionModules) add(p plan) error {
 		if rest, ok := strings.CutPrefix(from, "npm/"); ok {
 			name, version := npmPackage(rest)
 			to = path.Join(sessionRegistryDir, name, version)
-			if strings.HasPrefix(name, "@jsr/") {
-				to = path.Join(jsrRegistryDir, name, version)
-			}
 			manifest := path.Join(path.Dir(to), "registry.json")
 			manifests[manifest] = path.Join(path.Dir(from), "registry.json")
 			add(m.versions, manifest, version)

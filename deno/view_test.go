@@ -59,8 +59,8 @@ func TestSessionModulesAreCopies(t *testing.T) {
 	for path, text := range map[string]string{
 		"npm/registry.example/left/1.0.0/index.js": "left",
 		"npm/registry.example/left/registry.json":  `{"name":"left","versions":{"1.0.0":{}}}`,
-		"npm/npm.jsr.io/@jsr/a__b/1.0.0/index.js":  "b",
-		"npm/npm.jsr.io/@jsr/a__b/registry.json":   `{"name":"@jsr/a__b","versions":{"1.0.0":{}}}`,
+		"npm/jsr.example/@jsr/a__b/1.0.0/index.js": "b",
+		"npm/jsr.example/@jsr/a__b/registry.json":  `{"name":"@jsr/a__b","versions":{"1.0.0":{}}}`,
 		"remote/https/host.example/0123":           "module",
 	} {
 		full := filepath.Join(view, path)
@@ -72,7 +72,7 @@ func TestSessionModulesAreCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := plan{Lock: []byte(`{}`), dir: view, Modules: []string{"npm/npm.jsr.io/@jsr/a__b/1.0.0", "npm/registry.example/left/1.0.0", "remote/https/host.example/0123"}}
+	p := plan{Lock: []byte(`{}`), dir: view, Modules: []string{"npm/jsr.example/@jsr/a__b/1.0.0", "npm/registry.example/left/1.0.0", "remote/https/host.example/0123"}}
 	if err := m.add(p); err != nil {
 		t.Fatal(err)
 	}
