@@ -155,7 +155,7 @@ func TestChangedCacheIsNotRun(t *testing.T) { // not parallel: the registry is n
 					}
 					row.change(t, s)
 					o := runOwn(t, s, a, in, nil)
-					a.checkBounded(t, s, o)
+					a.checkBounded(t, launcher.Best, s, o)
 					if row.specifier != "npm:planted@1" && !strings.Contains(o.text(), "good dep") {
 						t.Errorf("the package was not mended: %s", o.text())
 					}
