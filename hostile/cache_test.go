@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rillbox/supervisor/launcher"
 )
 
 // What one run could leave in the cache, others would execute.

@@ -311,7 +311,7 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 						}
 						s.attack = a
 					}
-					a.checkBounded(t, s, runOwn(t, s, a, in, nil))
+					a.checkBounded(t, launcher.Best, s, runOwn(t, s, a, in, nil))
 					if row.noControl != "" || row.noCellControl != "" && in == "cell" {
 						return
 					}
