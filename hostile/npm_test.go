@@ -399,7 +399,7 @@ func TestDeniedPackagesInOtherWords(t *testing.T) { // not parallel: the registr
 						return s, func(o *deno.Options) { o.AllowImport = []string{strings.TrimPrefix(bundles.URL, "http://")} }
 					}
 					s, imports := prepare()
-					a.checkBounded(t, s, runOwn(t, s, a, in, func(o *deno.Options) { imports(o); policy(o) }))
+					a.checkBounded(t, launcher.Best, s, runOwn(t, s, a, in, func(o *deno.Options) { imports(o); policy(o) }))
 					s, imports = prepare()
 					a.checkControl(t, s, runOwn(t, s, a, in, imports))
 				})
