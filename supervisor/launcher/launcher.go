@@ -16,6 +16,7 @@
 package launcher
 
 import (
+	"io"
 	"os"
 )
 
@@ -23,6 +24,7 @@ import (
 const (
 	launcherName = "rillbox-launcher"
 	keeperName   = "rillbox-keeper"
+	otherName    = "rillbox-mapping" // from which a mapping of users is taken
 )
 
 // FailureStatus is the exit status of a child that could not be started.
@@ -65,6 +67,9 @@ func init() {
 		becomeChild()
 	case keeperName:
 		keep(os.Stdin)
+		os.Exit(0)
+	case otherName: // it is there for its user namespace
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,19 +31,20 @@ const nobody = 65534
 // mountAttrSize is the size of struct mount_attr, mount_setattr(2), in bytes.
 const mountAttrSize = 32
 
-// nobody maps the child's user.
-func (f *forked) nobody() {
-	write := func(path, text string, fine syscall.Errno) {
+// nobody maps the child's user and group. proc is its directory in /proc.
+func (f *forked) nobody(proc *int32, user, group int) {
+	for _, file := range [][2]string{
+		{"setgroups", "deny"},
+		{"uid_map", fmt.Sprintf("%d %d 1", nobody, user)},
+		{"gid_map", fmt.Sprintf("%d %d 1", nobody, group)},
+	} {
 		fd := f.result()
-		f.add(stepUser, unix.SYS_OPENAT, atCWD, f.text(path), unix.O_WRONLY|unix.O_CLOEXEC).give(fd)
-		f.on(path)
-		f.add(stepUser, unix.SYS_WRITE, 0, f.text(text), uintptr(len(text))).take(0, fd).allow(fine)
-		f.on(path)
+		f.add(stepUser, unix.SYS_OPENAT, 0, f.text(file[0]), unix.O_WRONLY|unix.O_CLOEXEC).take(0, proc).give(fd)
+		f.on(file[0])
+		f.add(stepUser, unix.SYS_WRITE, 0, f.text(file[1]), uintptr(len(file[1]))).take(0, fd)
+		f.on(file[0])
 		f.add(stepUser, unix.SYS_CLOSE, 0).take(0, fd)
 	}
-	write("/proc/self/setgroups", "deny", 0)
-	write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", nobody, os.Geteuid()), 0)
-	write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", nobody, os.Getegid()), 0)
 }
 
 // runtimePlaces are what every process needs of the machine.
@@ -87,25 +87,29 @@ func within(name, dir string) bool {
 // mounted is a place that has been found.
 type mounted struct {
 	Place
-	tree      *int32
+	now       string // where it is
+	stat      unix.Stat_t
 	directory bool
+	mapped    bool   // it is to be the other user's, if there is one
+	tree      *int32 // its mount, once it has been opened
 }
 
-// root makes the root of the child, in which its executable is path.
-func (f *forked) root(w *Wall, path string) error {
+// collect gives the places of a child whose executable is path, those of its
+// runtime included, the outer ones first.
+func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 	places := slices.Concat(w.Places, runtimePlaces(w))
 	for _, p := range w.Places {
 		if p.name() == path {
 			libraries, err := f.libraries(w, p.Path)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, l := range libraries {
 				l.Name = w.through(l.Path)
 				if slices.ContainsFunc(w.Places, func(p Place) bool { return within(l.Name, p.name()) }) {
 					// Its names are there already; what they lead to may be executed.
 					if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
-						return fmt.Errorf("look at the library %s: %w", l.Path, err)
+						return nil, fmt.Errorf("look at the library %s: %w", l.Path, err)
 					}
 				}
 				places = append(places, l)
@@ -114,27 +118,33 @@ func (f *forked) root(w *Wall, path string) error {
 	}
 	var found []mounted
 	seen := map[string]int{}
-	for _, p := range places {
+	for n, p := range places {
 		if i, again := seen[p.name()]; again { // the wider access holds
 			found[i].Access |= p.Access
 			continue
 		}
-		m, err := f.find(p)
-		if err != nil {
-			return err
-		}
-		if m.tree == nil {
+		m := mounted{Place: p, mapped: n < len(w.Places) && !p.Optional}
+		if there, err := m.look(); err != nil {
+			return nil, err
+		} else if !there {
 			continue
 		}
 		seen[p.name()] = len(found)
 		found = append(found, m)
 	}
-	for _, m := range found {
-		f.restrict(m.tree, m.Access)
-	}
 	slices.SortStableFunc(found, func(a, b mounted) int { return cmp.Compare(len(a.name()), len(b.name())) })
+	return found, nil
+}
 
-	f.found = found
+// root makes the root of the child, in which its executable is path and which holds
+// what was found.
+func (f *forked) root(w *Wall, path string, found []mounted) {
+	for i := range found {
+		if found[i].tree == nil {
+			f.open(&found[i])
+		}
+		f.restrict(found[i].tree, found[i].Access)
+	}
 
 	// Of /proc a process sees itself: its descriptors, its memory (where the C library
 	// finds its stack) and how much of it there is.
@@ -189,47 +199,48 @@ func (f *forked) root(w *Wall, path string) error {
 	f.add(stepEnter, unix.SYS_CHDIR, f.text("/"))
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, atCWD, f.text("/"), 0, hold(&f.calls, attributes), mountAttrSize)
-	return nil
 }
 
-// find opens a place, and looks whether it is what was judged.
-func (f *forked) find(p Place) (mounted, error) {
-	m := mounted{Place: p}
-	path, err := p.path()
-	if err != nil {
-		return m, err
+// look says whether the place is there, and what and where it is now.
+func (m *mounted) look() (there bool, err error) {
+	if m.now, err = m.path(); err != nil {
+		return false, err
 	}
-	var stat unix.Stat_t
-	if p.File != nil {
-		err = unix.Fstat(int(p.File.Fd()), &stat)
+	if m.File != nil {
+		err = unix.Fstat(int(m.File.Fd()), &m.stat)
 	} else {
-		err = unix.Stat(path, &stat)
+		err = unix.Stat(m.now, &m.stat)
 	}
 	if err != nil {
-		if p.Optional && errors.Is(err, os.ErrNotExist) {
-			return m, nil
+		if m.Optional && errors.Is(err, os.ErrNotExist) {
+			return false, nil
 		}
-		return m, fmt.Errorf("look at %s, which the child is to see: %w", path, err)
+		return false, fmt.Errorf("look at %s, which the child is to see: %w", m.now, err)
 	}
-	m.directory = stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	m.directory = m.stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	return true, nil
+}
+
+// open opens a place, which has to be what was judged.
+func (f *forked) open(m *mounted) {
+	path := m.now
 	m.tree = f.result()
-	if p.File == nil {
+	if m.File == nil {
 		f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text(path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE).give(m.tree)
 		f.on(path)
-		return m, nil
+		return
 	}
 	fd := f.result()
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	f.add(stepPlace, unix.SYS_OPENAT2, atCWD, f.text(path), hold(&f.calls, how), unix.SizeofOpenHow).give(fd)
 	f.on(path)
-	judged := &seen{device: stat.Dev, inode: stat.Ino}
+	judged := &seen{device: m.stat.Dev, inode: m.stat.Ino}
 	f.add(stepPlace, unix.SYS_FSTAT, 0, hold(&f.calls, &judged.stat)).take(0, fd)
 	f.add(stepPlace, 0).seen = judged
 	f.on(path)
 	f.add(stepPlace, unix.SYS_OPEN_TREE, 0, f.text(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH).take(0, fd).give(m.tree)
 	f.on(path)
 	f.add(stepPlace, unix.SYS_CLOSE, 0).take(0, fd)
-	return m, nil
 }
 
 // restrict takes away what the access does not name.

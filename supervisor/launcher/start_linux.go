@@ -28,9 +28,13 @@ func Start(c Command) (Started, error) {
 		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	defer f.close()
+	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
 	pid, errno := f.fork()
 	syscall.ForkLock.Unlock()
+	if f.other { // in our memory, the child became another user
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
+	}
 	if errno != 0 {
 		return Started{}, fmt.Errorf("start %s: fork: %w", c.Path, errno)
 	}
@@ -105,6 +109,7 @@ type forked struct {
 	handed     *handed // sockets that the child opens for us
 	watch      *watch  // nil: the filter refuses by itself
 	found      []mounted
+	other      bool // it becomes another user
 	asked      Wall
 }
 
@@ -148,10 +153,8 @@ func (f *forked) begin(c Command) error {
 	if err != nil {
 		return err
 	}
-	// Has the server died already, it sends no signal any more. Then nobody can
-	// write to the pipe that it alone holds open.
 	f.add(stepParent, unix.SYS_CLOSE, uintptr(alive[1]))
-	f.add(stepParent, unix.SYS_READ, uintptr(alive[0]), hold(&f.calls, new([8]byte)), 1).must = syscall.EAGAIN
+	f.isAlive(alive[0])
 	for _, procs := range c.Policy.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -166,6 +169,12 @@ func (f *forked) begin(c Command) error {
 	return nil
 }
 
+// isAlive ends the child where the server has died already, which sends no signal
+// any more: then nobody can write to the pipe that it alone holds open.
+func (f *forked) isAlive(pipe int) {
+	f.add(stepParent, unix.SYS_READ, uintptr(pipe), hold(&f.calls, new([8]byte)), 1).must = syscall.EAGAIN
+}
+
 // surround builds what is around it.
 func (f *forked) surround(c Command) error {
 	w := c.Policy.Wall
@@ -173,15 +182,31 @@ func (f *forked) surround(c Command) error {
 		return nil
 	}
 	f.asked = *w
-	f.flags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	f.flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if !w.Network {
 		f.flags |= unix.CLONE_NEWNET
 	}
-	f.nobody()
-	if err := f.root(w, c.Path); err != nil {
+	var err error
+	if f.found, err = f.collect(w, c.Path); err != nil {
 		return err
 	}
-	return f.network(w)
+	proc := f.result()
+	f.add(stepUser, unix.SYS_OPENAT, atCWD, f.text("/proc/self"), unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY).give(proc)
+	if f.other = f.asOther(f.found); f.other {
+		// What is mounted from here on is not mounted for others.
+		f.add(stepRoot, unix.SYS_MOUNT, 0, f.text("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+	} else {
+		f.flags |= unix.CLONE_NEWUSER
+		f.nobody(proc, os.Geteuid(), os.Getegid())
+	}
+	f.root(w, c.Path, f.found)
+	if err := f.network(w); err != nil {
+		return err
+	}
+	if f.other {
+		f.becomeOther(proc)
+	}
+	return nil
 }
 
 // finish gives the child its directory, descriptors and limits, takes its
@@ -193,6 +218,9 @@ func (f *forked) finish(c Command) error {
 		fd, err := f.above(file)
 		if err != nil {
 			return err
+		}
+		if f.other { // it opens its descriptors once more, by name
+			_ = unix.Fchown(fd, otherUser, otherUser)
 		}
 		f.add(stepDescriptors, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
 	}
@@ -297,7 +325,7 @@ func (f *forked) bound(p Policy) error {
 // giveUpPrivileges leaves the child no capability, and none to get.
 func (f *forked) giveUpPrivileges() {
 	none := syscall.EPERM // it has none to take away
-	if f.flags != 0 {
+	if f.flags != 0 {     // in a user namespace
 		none = syscall.EINVAL // it has all; the kernel may know fewer
 	}
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {

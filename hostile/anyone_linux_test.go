@@ -1,0 +1,132 @@
+package hostile
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/cache/cachetest"
+	"rillbox/pyodide"
+	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
+)
+
+// TestServesAsAnyone: as root, as an ordinary user and in a user namespace, a
+// server has the same wall and runs programs and cells of each language.
+func TestServesAsAnyone(t *testing.T) {
+	if launcher.Offered().Level < launcher.Namespaces {
+		lacks(t, launcher.Offered().Detail)
+	}
+	distribution, err := pyodide.LocateDistribution(t.Context(), pyodide.LocateOptions{Cache: openShared(t)})
+	cachetest.NeedNetwork(t, err)
+	// The runtimes where all users can read them.
+	public, err := os.MkdirTemp("", "anyone-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(public)
+	for name, from := range map[string]string{"rillbox": buildProgram(t), "deno": denoBinary(t).Path, "pyodide": distribution.Dir} {
+		if out, err := exec.Command("cp", "-rL", from, filepath.Join(public, name)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if out, err := exec.Command("chmod", "-R", "a+rX", public).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const nobody = 65534
+	own := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	for _, row := range []struct {
+		name  string
+		as    *syscall.SysProcAttr
+		owner int
+	}{
+		{"ourselves", &syscall.SysProcAttr{}, os.Geteuid()},
+		{"an ordinary user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}, nobody},
+		{"root of a user namespace", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: own, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}, os.Geteuid()},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.as.Credential != nil && os.Geteuid() != 0 {
+				t.Skip("only root can become another user; we are an ordinary one ourselves")
+			}
+			home, err := os.MkdirTemp(public, "home-")
+			if err == nil {
+				err = os.Chown(home, row.owner, -1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stderr lockedBuffer
+			cmd := exec.Command(filepath.Join(public, "rillbox"), "serve", "--wall", "namespaces")
+			cmd.Env = []string{
+				"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), "RILLBOX_CACHE_DIR=" + home + "/cache", "RILLBOX_OFFLINE=true",
+				"RILLBOX_DENO=" + public + "/deno", "RILLBOX_PYODIDE=" + public + "/pyodide",
+			}
+			cmd.Dir, cmd.Stderr, cmd.SysProcAttr = home, &stderr, row.as
+			client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "test"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, stderr.String())
+			}
+			defer func() {
+				_ = client.Close()
+				if t.Failed() {
+					t.Log(stderr.String())
+				}
+			}()
+			for _, call := range []struct {
+				language, code, session, want string
+			}{
+				{"javascript", `export default 6 * 7`, "", "42"},
+				{"typescript", `const x: number = 42; export default x`, "", "42"},
+				{"python", `6 * 7`, "", "42"},
+				{"javascript", `Deno.writeTextFileSync("f", "42"); Deno.readTextFileSync("f")`, "default", `"42"`},
+				{"python", `open("f", "w").write("x"); 42`, "default", "42"},
+			} {
+				arguments := map[string]any{"language": call.language, "code": call.code}
+				if call.session != "" {
+					arguments["session_id"] = call.session
+				}
+				result, refusal := use[answer](t, client, "run_code", arguments)
+				if string(result.Result) != call.want {
+					t.Errorf("%s %q: %s %+v %s", call.language, call.session, result.Result, result, refusal)
+				}
+			}
+		})
+	}
+}
+
+// TestChildrenOfRootAreAnotherUser, outside of their namespaces too, and what they
+// make is root's all the same.
+func TestChildrenOfRootAreAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 || launcher.Offered().Level < launcher.Namespaces {
+		t.Skip("we are not root, or have no namespaces")
+	}
+	o := ownSession(t, "javascript", newEngine(t, "javascript", nil, launcher.Best))
+	result := runProgram(t.Context(), o, supervisor.Program{Language: supervisor.JavaScript, Code: `Deno.writeTextFileSync("marked-as-mine", "x")`}, nil)
+	if result.Status != "completed" {
+		t.Fatal(result.summary())
+	}
+	found, err := filepath.Glob(filepath.Join(runsDir(t), "*", "marked-as-mine"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q %v", found, err)
+	}
+	info, err := os.Stat(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 {
+		t.Errorf("the file is %d's", owner)
+	}
+	_, pid := whereItIs(t, "marked-as-mine")
+	status, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(status), "\nUid:\t1879048192\t1879048192\t1879048192\t1879048192\n") || !strings.Contains(string(status), "\nCapBnd:\t0000000000000000\n") {
+		t.Errorf("%s", status)
+	}
+}
