@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // Every way in which a run ends from outside, on a real `rillbox serve`: each
@@ -287,8 +288,18 @@ func TestGuestsEndsAreResults(t *testing.T) {
 	needProc(t)
 	s := serve(t, t.TempDir(), "--warm=0", "--memory=128MiB")
 	for _, row := range guestEnds {
+		if launcher.Offered().Level == launcher.Namespaces {
+			// The first process of a PID namespace gets no signal of its own that it does
+			// not handle; abort(3) ends it by a fault then.
+			switch {
+			case strings.Contains(row.code, ".kill("):
+				row.status, row.exit = "", 0
+			case row.exit == 134:
+				row.exit = 139
+			}
+		}
 		t.Run(row.language+", "+row.name, func(t *testing.T) {
-			a := s.run(t, map[string]any{"language": row.language, "code": row.code, "timeout_seconds": 5})
+			a := s.run(t, map[string]any{"language": row.language, "code": row.code, "timeout_seconds": 2})
 			t.Logf("%s %d %s: %.200s", a.Status, a.ExitCode, a.Error.Name, a.Error.Message)
 			switch {
 			case a.refusal != "":
@@ -406,13 +417,14 @@ func TestNoClientsRunsDelayAnothers(t *testing.T) {
 
 // Deno's flags split values at commas: the part of a path before one must not be
 // granted in the path's place.
-func TestATMPDIRWithACommaIsRefused(t *testing.T) {
+func TestATMPDIRWithAComma(t *testing.T) {
 	temp := filepath.Join(t.TempDir(), "a,b")
 	if err := os.Mkdir(temp, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, temp, "--warm=0")
-	if a := s.run(t, map[string]any{"language": "javascript", "code": "export default 1"}); !strings.Contains(a.refusal, "comma") {
+	a := s.run(t, map[string]any{"language": "javascript", "code": "export default 1"})
+	if named := launcher.Offered().Level < launcher.Namespaces; named != strings.Contains(a.refusal, "comma") || !named && string(a.Result) != "1" {
 		t.Errorf("the answer is %+v", a)
 	}
 	goneWithin(t, time.Second, "directories", func() []string { return runDirsIn(t, temp) })

@@ -5,6 +5,8 @@ package hostile
 import (
 	"os"
 	"testing"
+
+	"rillbox/supervisor/launcher"
 )
 
 // Each way of node:fs to a file's content, a directory's names or a change.
@@ -207,7 +209,7 @@ console.log(eval("Deno.readTextFileSync('%DIR%/secret.txt')"));`},
 		{name: "sqlite loadExtension", code: `import { DatabaseSync } from "node:sqlite"; const db = new DatabaseSync(":memory:", { allowExtension: true }); db.loadExtension("%DIR%/evil.node");`, prepare: addon, evidence: says("shared object file")},
 		{name: "sqlite backup", code: `import { DatabaseSync, backup } from "node:sqlite"; const db = new DatabaseSync(":memory:"); db.exec("create table t (x)"); await backup(db, "%DIR%/new.db");`},
 		{name: "sqlite temporary directory", code: `import fs from "node:fs"; import { DatabaseSync } from "node:sqlite"; const db = new DatabaseSync(":memory:"); db.exec("pragma temp_store_directory='%DIR%'; pragma temp_store=1; create temp table t (x); insert into t values (randomblob(10000000))"); console.log(fs.readdirSync("%DIR%"));`,
-			noControl: "the file has no name while it is there"},
+			noControl: "the file has no name while it is there", least: launcher.Landlock},
 		{name: "wasi with a preopened directory", code: `import { WASI } from "node:wasi"; new WASI({ version: "preview1", preopens: { "/": "%DIR%" }, args: [], env: {} }); console.log("opened");`, evidence: says("opened\n")},
 		{name: "v8.writeHeapSnapshot", code: `import v8 from "node:v8"; console.log(v8.writeHeapSnapshot("%DIR%/heap"));`},
 		{name: "v8.setFlagsFromString for a file of V8's", code: `import v8 from "node:v8"; v8.setFlagsFromString("--logfile=%DIR%/v8.log"); v8.setFlagsFromString("--log-all"); v8.setFlagsFromString("--redirect-code-traces-to=%DIR%/trace"); v8.setFlagsFromString("--trace-turbo-path=%DIR%"); v8.setFlagsFromString("--trace-turbo"); let f = (x) => x + 1; for (let i = 0; i < 1e6; i++) f(i);`,

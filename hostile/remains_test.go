@@ -79,7 +79,11 @@ func readProcess(pid int) (p process, alive bool) {
 	environment, _ := os.ReadFile(dir + "environ")
 	groups, _ := os.ReadFile(dir + "cgroup")
 	cwd, _ := os.Readlink(dir + "cwd")
-	p.belongings = strings.Join([]string{p.command, string(environment), cwd, string(groups)}, "\n")
+	mounts := ""
+	if text, err := os.ReadFile(dir + "mountinfo"); err == nil && strings.Contains(string(text), " /rillbox/") { // a root of its own
+		mounts = string(text)
+	}
+	p.belongings = strings.Join([]string{p.command, string(environment), cwd, mounts, string(groups)}, "\n")
 	return p, true
 }
 

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -189,7 +190,6 @@ type soakClient struct {
 type soakRun struct {
 	mark  string
 	id    chan string // its execution ID, when it was told
-	pid   chan int    // its process, when it printed that
 	speak chan bool   // closed when it printed its mark
 	once  sync.Once
 
@@ -334,7 +334,7 @@ func (s *soak) tell(t *testing.T, runs int, took time.Duration) {
 // do makes one run and checks all that came of it.
 func (c *soakClient) do(ctx context.Context, kind soakKind, luck *rand.Rand) (status string, err error) {
 	c.made++
-	r := &soakRun{mark: fmt.Sprintf("%s%06d.", c.name, c.made), id: make(chan string, 1), pid: make(chan int, 1), speak: make(chan bool)}
+	r := &soakRun{mark: fmt.Sprintf("%s%06d.", c.name, c.made), id: make(chan string, 1), speak: make(chan bool)}
 	c.mu.Lock()
 	c.runs[r.mark] = r
 	c.mu.Unlock()
@@ -387,7 +387,6 @@ func (c *soakClient) do(ctx context.Context, kind soakKind, luck *rand.Rand) (st
 var (
 	restOfMark = regexp.MustCompile(`^[A-Z2-7]{26}\d{6}\.`)
 	startedAs  = regexp.MustCompile(`^started execution (\w+)$`)
-	printsPID  = regexp.MustCompile(`pid (\d+)\n`)
 )
 
 // check notes every mark in the text that is not the run's own.
@@ -437,14 +436,6 @@ func (c *soakClient) hear(_ context.Context, n *mcp.ProgressNotificationClientRe
 	}
 	heard := r.heard
 	r.mu.Unlock()
-	if m := printsPID.FindStringSubmatch(heard); m != nil {
-		if pid, err := strconv.Atoi(m[1]); err == nil {
-			select {
-			case r.pid <- pid:
-			default:
-			}
-		}
-	}
 	if strings.Contains(heard, r.mark) {
 		r.once.Do(func() { close(r.speak) })
 	}
@@ -457,6 +448,7 @@ type soakKind struct {
 	code     string         // after the prelude; MARK is the run's mark
 	more     map[string]any // further arguments
 	prelude  bool
+	marked   bool   // a file of its directory holds the mark
 	status   string // that it must end with; empty: any, or none at all
 	says     string // what must be in the result
 	// meanwhile happens while the run lasts; early is before its first output.
@@ -471,6 +463,9 @@ func (k soakKind) arguments(mark string) map[string]any {
 	arguments := map[string]any{"language": k.language, "code": strings.ReplaceAll(code, "MARK", mark)}
 	for name, value := range k.more {
 		arguments[name] = value
+	}
+	if k.marked {
+		arguments["files"] = map[string]any{"mark": mark}
 	}
 	return arguments
 }
@@ -535,9 +530,9 @@ for (let i = 0; i < 5e5; i++) console.log("MARK");`},
 	{name: "abandoned, typescript", language: "typescript", prelude: true, meanwhile: abandon, code: `for (;;) console.log("MARK");`},
 	{name: "abandoned, python", language: "python", prelude: true, meanwhile: abandon, code: `while True: print("MARK")`},
 
-	{name: "killed, javascript", language: "javascript", prelude: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: `console.log("pid " + Deno.pid); for (;;);`},
-	{name: "killed, typescript", language: "typescript", prelude: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: `console.log("pid " + Deno.pid); await new Promise((r) => setTimeout(r, 1e6));`},
-	{name: "killed, python", language: "python", prelude: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: "print('pid', js.Deno.pid)\nwhile True: pass"},
+	{name: "killed, javascript", language: "javascript", prelude: true, marked: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: `for (;;);`},
+	{name: "killed, typescript", language: "typescript", prelude: true, marked: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: `await new Promise((r) => setTimeout(r, 1e6));`},
+	{name: "killed, python", language: "python", prelude: true, marked: true, status: "crashed", says: `"exit_code":137`, meanwhile: killProcess, code: "while True: pass"},
 
 	{name: "memory, javascript", language: "javascript", prelude: true, status: "out_of_memory", code: `const a = []; for (;;) a.push(new Uint8Array(8 << 20).fill(1));`},
 	{name: "memory, typescript", language: "typescript", prelude: true, status: "out_of_memory", code: `const a: Uint8Array[] = []; for (;;) { a.push(new Uint8Array(new SharedArrayBuffer(8 << 20)).fill(1)); }`},
@@ -588,12 +583,21 @@ func abandon(_ *soakClient, r *soakRun, cancel func(), early bool, over <-chan b
 
 // killProcess kills the run's process, if it is one of ours.
 func killProcess(_ *soakClient, r *soakRun, _ func(), _ bool, over <-chan bool) {
-	pid, came := await(r.pid, over)
-	if !came {
+	if _, came := await(r.speak, over); !came {
 		return
 	}
-	if p, alive := readProcess(pid); alive && p.parent == os.Getpid() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	marked, _ := filepath.Glob("/proc/[0-9]*/cwd/mark") // by each process's own root
+	for _, file := range marked {
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		if err != nil {
+			continue
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != r.mark {
+			continue
+		}
+		if p, alive := readProcess(pid); alive && p.parent == os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }
 

@@ -106,7 +106,13 @@ func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 			}
 			for _, l := range libraries {
 				l.Name = w.through(l.Path)
-				if slices.ContainsFunc(w.Places, func(p Place) bool { return within(l.Name, p.name()) }) {
+				in := func(access Access) bool {
+					return slices.ContainsFunc(w.Places, func(p Place) bool { return p.Access&access == access && within(l.Name, p.name()) })
+				}
+				if in(Read | Execute) {
+					continue
+				}
+				if in(0) {
 					// Its names are there already; what they lead to may be executed.
 					if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
 						return nil, fmt.Errorf("look at the library %s: %w", l.Path, err)
@@ -122,6 +128,9 @@ func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 		if i, again := seen[p.name()]; again { // the wider access holds
 			found[i].Access |= p.Access
 			continue
+		}
+		if p.Optional && slices.ContainsFunc(w.Places, func(o Place) bool { return !o.Optional && o.name() != p.name() && within(p.name(), o.name()) }) {
+			continue // it is there, whatever it is
 		}
 		m := mounted{Place: p, mapped: n < len(w.Places) && !p.Optional}
 		if there, err := m.look(); err != nil {
@@ -159,14 +168,24 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
 	made := &tree{f: f, made: map[string]bool{"/": true}}
 	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
-		made.link(w.Links[name], name)
+		at := w.through(name)
+		if !made.made[at] && !slices.ContainsFunc(found, func(m mounted) bool { return within(at, m.name()) }) { // else it is there
+			made.link(w.Links[name], at)
+		}
 	}
+	made.link("/proc/self/fd", "/dev/fd")
 	made.link(path, "/proc/self/exe")
-	made.directory("/dev/fd")
-	f.attach(own["/proc/self/fd"], "/dev/fd")
+	made.directory(ownFiles[0])
 	for _, name := range ownFiles[1:] {
 		made.file(name)
+	}
+	for _, name := range ownFiles {
 		f.attach(own[name], name)
+	}
+	if w.Processes {
+		// Programs look at more, and each at its own. A container may not let it be
+		// mounted; then they have what the first process sees of itself.
+		f.add(stepRoot, unix.SYS_MOUNT, f.text("proc"), f.text("proc"), f.text("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, f.text("subset=pid")).allow(anyError)
 	}
 	if len(w.Hidden) > 0 {
 		made.directory("/rillbox/nothing")

@@ -139,7 +139,7 @@ func (f *forked) becomeOther(proc *int32) {
 	f.add(stepUser, unix.SYS_SETGROUPS, 0, 0)
 	f.add(stepUser, unix.SYS_SETRESGID, otherUser, otherUser, otherUser)
 	f.add(stepUser, unix.SYS_SETRESUID, otherUser, otherUser, otherUser)
-	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1) // else its files in /proc are root's; execve has its own
+	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                           // else its files in /proc are root's; execve has its own
 	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL)) // another user has none
 	if alive, err := life(); err == nil {
 		f.isAlive(alive[0])
