@@ -13,16 +13,21 @@ import (
 
 // Start starts a child. Darwin's processes can't be forked from Go, so our own
 // binary is executed again; it reads its policy, puts it in force and becomes
-// the child. The policy is no argument because it can be longer than one may be,
-// and because arguments can be read by others.
-func Start(c Command) (*os.Process, error) {
+// the child, by way of sandbox-exec where it has a wall. The policy is no argument
+// because it can be longer than one may be, and because arguments can be read by
+// others.
+func Start(c Command) (Started, error) {
+	profile, err := c.sandboxProfile()
+	if err != nil {
+		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
+	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find our own executable, to start the child with: %w", err)
+		return Started{}, fmt.Errorf("find our own executable, to start the child with: %w", err)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe for the child's policy: %w", err)
+		return Started{}, fmt.Errorf("make a pipe for the child's policy: %w", err)
 	}
 	defer func() { _ = r.Close() }()
 	process, err := os.StartProcess(self, append([]string{launcherName, fmt.Sprint(len(c.Files)), c.Path}, c.Args...), &os.ProcAttr{
@@ -31,13 +36,21 @@ func Start(c Command) (*os.Process, error) {
 		Sys:   &syscall.SysProcAttr{Setpgid: true}, // no parent-death signal: the keeper ends what we leave
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), w.Close())
+		return Started{}, errors.Join(fmt.Errorf("start %s: %w", c.Path, err), w.Close())
 	}
-	go func() { // it may be longer than a pipe holds
-		_ = json.NewEncoder(w).Encode(c.Policy) // it fails when the launcher has ended, and its status says so
+	told := told{Policy: c.Policy, Profile: profile}
+	told.Wall = nil // the profile is it
+	go func() {     // it may be longer than a pipe holds
+		_ = json.NewEncoder(w).Encode(told) // it fails when the launcher has ended, and its status says so
 		_ = w.Close()
 	}()
-	return process, nil
+	return Started{Process: process}, nil
+}
+
+// told is what the launcher is told.
+type told struct {
+	Policy
+	Profile string `json:"profile,omitempty"`
 }
 
 // becomeChild makes the process that it is in the child.
@@ -57,7 +70,7 @@ func launch(args []string) error {
 		return fmt.Errorf("read the policy's descriptor %q: %w", args[0], err)
 	}
 	from := os.NewFile(uintptr(descriptor), "the policy's descriptor")
-	var p Policy
+	var p told
 	if err := json.NewDecoder(from).Decode(&p); err != nil {
 		return fmt.Errorf("read the policy: %w", err)
 	}
@@ -65,8 +78,12 @@ func launch(args []string) error {
 	if err := p.apply(descriptor); err != nil {
 		return err
 	}
-	if err := syscall.Exec(args[1], args[1:], os.Environ()); err != nil {
-		return fmt.Errorf("execute %s: %w", args[1], err)
+	command := args[1:]
+	if p.Profile != "" {
+		command = append([]string{sandboxExec, "-p", p.Profile}, command...)
+	}
+	if err := syscall.Exec(command[0], command, os.Environ()); err != nil {
+		return fmt.Errorf("execute %s: %w", command[0], err)
 	}
 	return nil
 }
