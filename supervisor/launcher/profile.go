@@ -104,7 +104,7 @@ func (w *Wall) profile(executable string, places []found, hidden []string) strin
 		line(`(allow network-bind network-inbound (local ip "*:*"))`)
 		line(`(allow network-outbound (literal "/private/var/run/mDNSResponder"))`) // looks names up
 		line(`(allow mach-lookup (global-name "com.apple.dnssd.service"))`)
-		line(`(allow file-read* (subpath "/private/etc/ssl") (literal "/private/etc/hosts") (literal "/private/etc/services") (literal "/private/etc/protocols"))`)
+		line(`(allow file-read* (subpath "/private/etc/ssl/certs") (literal "/private/etc/ssl/cert.pem") (literal "/private/etc/hosts") (literal "/private/etc/services") (literal "/private/etc/protocols"))`)
 		line(`(allow file-read* (literal "/private/etc/resolv.conf") (literal "/private/var/run/resolv.conf") (literal "/etc") (literal "/var"))`)
 	}
 	return b.String()

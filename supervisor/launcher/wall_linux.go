@@ -210,11 +210,12 @@ var Offered = sync.OnceValue(func() Support {
 	if err == nil {
 		return Support{Level: Namespaces, Detail: "each program has a root, processes and a network of its own"}
 	}
+	why := lookAtMachine().refusal(err)
 	version, noLandlock := landlock.LandlockGetABIVersion()
 	if noLandlock != nil {
-		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces (%v) and no Landlock (%v); docs/walls.md tells which setting of the machine would help", err, noLandlock)}
+		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces: %s; no Landlock: %v; docs/walls.md says what helps", why, noLandlock)}
 	}
-	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %v; docs/walls.md tells which setting of the machine would help", version, err)}
+	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %s; docs/walls.md says what helps", version, why)}
 })
 
 // probeNamespaces makes a root and a network of its own around a process that

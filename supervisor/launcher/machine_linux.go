@@ -1,0 +1,79 @@
+package launcher
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// machine is what the kernel says of the settings that refuse namespaces; what it
+// does not say is empty.
+type machine struct {
+	appArmorRestricts string // kernel.apparmor_restrict_unprivileged_userns, of Ubuntu
+	unprivilegedClone string // kernel.unprivileged_userns_clone, of Debian
+	maxNamespaces     string // user.max_user_namespaces
+	appArmor          string // the profile that we are under
+	seccomp           string // 2 where a filter is around us
+}
+
+func lookAtMachine() machine {
+	read := func(path string) string {
+		text, _ := os.ReadFile(path) // a kernel without the setting has no such file
+		return strings.TrimRight(string(text), "\x00\n")
+	}
+	m := machine{
+		appArmorRestricts: read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+		unprivilegedClone: read("/proc/sys/kernel/unprivileged_userns_clone"),
+		maxNamespaces:     read("/proc/sys/user/max_user_namespaces"),
+		appArmor:          read("/proc/self/attr/current"),
+	}
+	if match := seccompLine.FindStringSubmatch(read("/proc/self/status")); match != nil {
+		m.seccomp = match[1]
+	}
+	return m
+}
+
+var seccompLine = regexp.MustCompile(`(?m)^Seccomp:\s*(\d)`)
+
+// refusal says what failed when namespaces were tried, and which settings are the
+// likely reason.
+func (m machine) refusal(err error) string {
+	var suspects []string
+	suspect := func(is bool, what string) {
+		if is {
+			suspects = append(suspects, what)
+		}
+	}
+	var failed *stepError
+	what := "clone" // makes the namespaces, before the first step
+	if errors.As(err, &failed) {
+		what = failed.Error()
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) && failed == nil {
+		what += ": " + errno.Error()
+	}
+	filtered := m.seccomp == "2"
+	switch errno {
+	case syscall.ENOSPC, syscall.EUSERS:
+		suspect(m.maxNamespaces == "0", "user.max_user_namespaces is 0")
+		suspect(m.maxNamespaces != "0", "a limit of user.max_*_namespaces is reached")
+	case syscall.ENOSYS, syscall.EINVAL:
+		suspect(filtered, "a seccomp profile is around us, as in a container")
+		suspect(!filtered, "the kernel may be older than Linux 5.12, or built without namespaces")
+	case syscall.EPERM, syscall.EACCES:
+		suspect(m.unprivilegedClone == "0", "kernel.unprivileged_userns_clone is 0")
+		suspect(m.appArmorRestricts == "1", "kernel.apparmor_restrict_unprivileged_userns is 1")
+		suspect(filtered, "a seccomp profile is around us, as in a container")
+		profile, confined := strings.CutSuffix(m.appArmor, " (enforce)")
+		suspect(confined, "AppArmor's profile "+profile+" is around us")
+	default:
+		return err.Error()
+	}
+	if suspects == nil {
+		return what
+	}
+	return what + " (" + strings.Join(suspects, "; ") + ")"
+}

@@ -1,0 +1,50 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+// TestRefusalNamesTheSetting tells what machines say of themselves, and what is to
+// be said of them.
+func TestRefusalNamesTheSetting(t *testing.T) {
+	clone := func(errno syscall.Errno) error { return fmt.Errorf("start /nothing: fork: %w", errno) }
+	at := func(s step, about string, errno syscall.Errno) error {
+		return fmt.Errorf("start /nothing: %w", &stepError{s, about, errno})
+	}
+	for _, row := range []struct {
+		name string
+		machine
+		err  error
+		want string
+	}{
+		{"no namespaces for anybody", machine{maxNamespaces: "0"}, clone(syscall.ENOSPC),
+			"clone: no space left on device (user.max_user_namespaces is 0)"},
+		{"as many as there may be", machine{maxNamespaces: "7"}, clone(syscall.ENOSPC),
+			"clone: no space left on device (a limit of user.max_*_namespaces is reached)"},
+		{"Debian, hardened", machine{unprivilegedClone: "0", maxNamespaces: "7"}, clone(syscall.EPERM),
+			"clone: operation not permitted (kernel.unprivileged_userns_clone is 0)"},
+		{"Ubuntu", machine{appArmorRestricts: "1", unprivilegedClone: "1", appArmor: "unconfined"}, clone(syscall.EPERM),
+			"clone: operation not permitted (kernel.apparmor_restrict_unprivileged_userns is 1)"},
+		{"Ubuntu, where the namespace comes without capabilities", machine{appArmorRestricts: "1"}, at(stepUser, "/proc/self/uid_map", syscall.EACCES),
+			"become nobody: /proc/self/uid_map: permission denied (kernel.apparmor_restrict_unprivileged_userns is 1)"},
+		{"Docker", machine{appArmor: "docker-default (enforce)", seccomp: "2"}, clone(syscall.EPERM),
+			"clone: operation not permitted (a seccomp profile is around us, as in a container; AppArmor's profile docker-default is around us)"},
+		{"Docker without seccomp", machine{appArmor: "docker-default (enforce)", seccomp: "0"}, at(stepRoot, "", syscall.EACCES),
+			"make its root: permission denied (AppArmor's profile docker-default is around us)"},
+		{"an old kernel", machine{seccomp: "0"}, at(stepPlace, "/dev/null", syscall.ENOSYS),
+			"find what it is to see: /dev/null: function not implemented (the kernel may be older than Linux 5.12, or built without namespaces)"},
+		{"a profile that knows no new calls", machine{seccomp: "2"}, at(stepPlace, "/dev/null", syscall.ENOSYS),
+			"find what it is to see: /dev/null: function not implemented (a seccomp profile is around us, as in a container)"},
+		{"nothing to be seen", machine{appArmor: "unconfined", seccomp: "0"}, clone(syscall.EPERM), "clone: operation not permitted"},
+		{"something else", machine{seccomp: "2"}, errors.New("look at /dev/null"), "look at /dev/null"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.refusal(row.err); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
