@@ -3,8 +3,15 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/elastic/go-seccomp-bpf"
+	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
 )
 
 // TestRefusalNamesTheSetting tells what machines say of themselves, and what is to
@@ -46,5 +53,43 @@ func TestRefusalNamesTheSetting(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, row.want)
 			}
 		})
+	}
+}
+
+// TestLandlockInAContainer raises the wall under a filter like that of Docker's
+// default profile, which refuses namespaces, mounts and keyrings.
+func TestLandlockInAContainer(t *testing.T) {
+	const inside = "RILLBOX_TEST_IN_A_CONTAINER"
+	if os.Getenv(inside) == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLandlockInAContainer$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
+		DefaultAction: seccomp.ActionAllow,
+		Syscalls: []seccomp.SyscallGroup{{
+			Action: seccomp.ActionErrno,
+			Names:  []string{"keyctl", "mount", "open_tree", "unshare"},
+			NamesWithCondtions: []seccomp.NameWithConditions{{Name: "clone", Conditions: seccomp.ArgumentConditions{
+				{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_NEWUSER},
+			}}},
+		}},
+	}}
+	if err := seccomp.LoadFilter(filter); err != nil {
+		t.Fatal(err)
+	}
+	want := Landlock
+	if _, err := landlock.LandlockGetABIVersion(); err != nil {
+		want = Deno
+	}
+	got := Offered()
+	if got.Level != want || !strings.Contains(got.Detail, "a seccomp profile is around us") {
+		t.Errorf("the machine offers %v: %s; want %v", got.Level, got.Detail, want)
+	}
+	if err := probe(Deno); err != nil {
+		t.Errorf("a child without a wall: %v", err)
 	}
 }

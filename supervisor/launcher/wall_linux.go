@@ -206,22 +206,25 @@ func (p Place) allow(set int, handled uint64) error {
 
 // Offered says which wall this machine offers, by raising it once.
 var Offered = sync.OnceValue(func() Support {
-	err := probeNamespaces()
+	err := probe(Namespaces)
 	if err == nil {
 		return Support{Level: Namespaces, Detail: "each program has a root, processes and a network of its own"}
 	}
 	why := lookAtMachine().refusal(err)
-	version, noLandlock := landlock.LandlockGetABIVersion()
-	if noLandlock != nil {
-		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces: %s; no Landlock: %v; docs/walls.md says what helps", why, noLandlock)}
+	version, err := landlock.LandlockGetABIVersion()
+	if err == nil {
+		err = probe(Landlock)
+	}
+	if err != nil {
+		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces: %s; no Landlock: %v; docs/walls.md says what helps", why, err)}
 	}
 	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %s; docs/walls.md says what helps", version, why)}
 })
 
-// probeNamespaces makes a root and a network of its own around a process that
-// ends at once: it has nothing to execute there.
-func probeNamespaces() error {
-	_, err := Start(Command{Path: "/nothing", Dir: "/", Policy: Policy{Wall: &Wall{Level: Namespaces}}})
+// probe raises a wall around a process that ends at once: it has nothing to execute
+// there.
+func probe(level Level) error {
+	_, err := Start(Command{Path: "/nothing", Dir: "/", Policy: Policy{Wall: &Wall{Level: level}}})
 	var failed *stepError
 	if errors.As(err, &failed) && failed.step == stepExecute {
 		return nil // all that comes before has been done
