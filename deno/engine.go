@@ -117,6 +117,7 @@ func (e *Engine) Describe() supervisor.Description {
 		Versions:    map[string]string{"deno": Version, "v8": V8Version, "typescript": TypeScriptVersion},
 		Ready:       Available(e.locateOptions(nil)),
 		Permissions: e.options.Permissions.Args(),
+		Wall:        e.walls.Around(e.options.Permissions),
 	}
 }
 

@@ -35,6 +35,22 @@ type Walls struct {
 	Log    *slog.Logger
 }
 
+// level is what children are started behind.
+func (w Walls) level() launcher.Level {
+	if w.Without {
+		return launcher.Deno
+	}
+	return w.Level.Offered()
+}
+
+// Around names the wall around programs with these permissions.
+func (w Walls) Around(p Permissions) string {
+	if p.all {
+		return "none"
+	}
+	return w.level().String()
+}
+
 // Shared is a directory of the operator's; the zero value is none.
 type Shared struct{ granted }
 
@@ -66,10 +82,7 @@ type Surroundings struct {
 // directories of ours of which it sees nothing else, whatever is granted, and
 // never changes anything.
 func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) {
-	level := w.Level.Offered()
-	if w.Without {
-		level = launcher.Deno
-	}
+	level := w.level()
 	if err := p.checkWall(w, level); err != nil {
 		return nil, err
 	}
@@ -109,11 +122,7 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 
 // Ours are the surroundings of a process of ours that no guest's code runs in.
 func Ours(w Walls) *Surroundings {
-	level := w.Level.Offered()
-	if w.Without {
-		level = launcher.Deno
-	}
-	return &Surroundings{wall: &launcher.Wall{Level: level}}
+	return &Surroundings{wall: &launcher.Wall{Level: w.level()}}
 }
 
 // OwnRoot says that the child has a root of its own.

@@ -174,6 +174,7 @@ func (e *Engine) Describe() supervisor.Description {
 		},
 		Ready:       e.isReady(),
 		Permissions: e.o.Permissions.Args(),
+		Wall:        e.walls.Around(e.o.Permissions),
 	}
 }
 

@@ -25,6 +25,7 @@ type runtimeInfo struct {
 	Versions    map[string]string `json:"versions" jsonschema:"The exact version of each component."`
 	Ready       bool              `json:"ready" jsonschema:"False while the first run still has to fetch the runtime."`
 	Permissions []string          `json:"permissions" jsonschema:"The Deno permission flags that programs have; an empty list means none."`
+	Wall        string            `json:"wall" jsonschema:"The kernel's wall around programs: namespaces, landlock, deno or none."`
 }
 
 type limitsInfo struct {
@@ -66,7 +67,7 @@ func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp
 	}
 	for _, t := range s.supervisor.Toolchains() {
 		d := t.Describe()
-		info := runtimeInfo{Versions: d.Versions, Ready: d.Ready, Permissions: d.Permissions}
+		info := runtimeInfo{Versions: d.Versions, Ready: d.Ready, Permissions: d.Permissions, Wall: d.Wall}
 		for _, language := range d.Languages {
 			info.Languages = append(info.Languages, string(language))
 		}
@@ -98,8 +99,8 @@ func (o runtimesOutput) text() string {
 				ready = "not ready: it is not in the cache, and this server is offline"
 			}
 		}
-		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s)\n", strings.Join(r.Languages, ", "),
-			strings.Join(versions, ", "), ready, permissionsText(r.Permissions))
+		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s; wall: %s)\n", strings.Join(r.Languages, ", "),
+			strings.Join(versions, ", "), ready, permissionsText(r.Permissions), r.Wall)
 	}
 	l := o.Limits
 	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s kept of each stream; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",

@@ -62,6 +62,7 @@ func (s scripted) Describe() supervisor.Description {
 		Languages: []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python},
 		Versions:  map[string]string{"deno": "2.9.6", "python": "3.14.2"},
 		Ready:     true,
+		Wall:      "namespaces",
 	}
 }
 

@@ -155,6 +155,7 @@ func TestListRuntimes(t *testing.T) {
 			Languages:   []supervisor.Language{supervisor.Python},
 			Versions:    map[string]string{"python": "3.14.2", "pyodide": "314.0.7"},
 			Permissions: []string{"--allow-net=example.com"},
+			Wall:        "namespaces",
 		}
 	}}, func(o *Options) { o.Offline = true })
 	session := dial(t, s, nil)
@@ -162,10 +163,10 @@ func TestListRuntimes(t *testing.T) {
 	checkOutput(t, session, "list_runtimes", res)
 	out := structured[runtimesOutput](t, res)
 	if !out.Offline || out.Rillbox != "1.2.3" || out.Limits.MemoryBytes != testLimits().Memory ||
-		len(out.Runtimes) != 1 || out.Runtimes[0].Versions["pyodide"] != "314.0.7" || out.Runtimes[0].Ready {
+		len(out.Runtimes) != 1 || out.Runtimes[0].Versions["pyodide"] != "314.0.7" || out.Runtimes[0].Ready || out.Runtimes[0].Wall != "namespaces" {
 		t.Errorf("got %+v", out)
 	}
-	for _, want := range []string{"python 3.14.2", "not in the cache", "--allow-net=example.com", "512 MiB", "offline"} {
+	for _, want := range []string{"python 3.14.2", "not in the cache", "--allow-net=example.com", "512 MiB", "offline", "wall: namespaces"} {
 		if !strings.Contains(text(t, res), want) {
 			t.Errorf("the text does not say %q:\n%s", want, text(t, res))
 		}

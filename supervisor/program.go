@@ -184,4 +184,7 @@ type Description struct {
 	Ready bool
 	// Permissions are the Deno flags that the operator granted.
 	Permissions []string
+	// Wall is the level of the wall around programs, as launcher.Level names it;
+	// "none" where they have every permission.
+	Wall string
 }

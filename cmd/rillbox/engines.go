@@ -24,9 +24,9 @@ type engines struct {
 // open wires the cache, the engines and the supervisor as the settings say.
 // Nothing is fetched yet.
 func (a *app) open() (*engines, error) {
-	if offered := launcher.Offered(); a.config.Wall > offered.Level || a.config.Wall > launcher.Deno && a.config.WithoutSecondWall {
+	if err := a.config.checkWall(launcher.Offered()); err != nil {
 		a.parsed = false
-		return nil, fmt.Errorf("wall = %v is set, and nothing starts with less: this machine offers %v (%s)", a.config.Wall, offered.Level, offered.Detail)
+		return nil, err
 	}
 	shared, err := a.shared()
 	if err != nil {
@@ -44,6 +44,24 @@ func (a *app) open() (*engines, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	return &engines{supervisor.New(a.config.Limits, a.log, toolchains...), store}, nil
+}
+
+// checkWall refuses to start with less than the wall that the settings ask for.
+func (c *config) checkWall(offered launcher.Support) error {
+	less := ""
+	switch {
+	case c.Wall <= launcher.Deno:
+		return nil // every machine has it
+	case c.WithoutSecondWall:
+		less = "without_second_wall leaves it out"
+	case c.DenoPermissions.All() || c.PyodidePermissions.All():
+		less = "programs with --allow-all have none"
+	case c.Wall > offered.Level:
+		less = fmt.Sprintf("this machine offers %v (%s)", offered.Level, offered.Detail)
+	default:
+		return nil
+	}
+	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
 }
 
 func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.Toolchain, error) {

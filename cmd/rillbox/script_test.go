@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Condition: func(name string) (bool, error) {
+			if name != "namespaces" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return exec.Command("unshare", "--user", "--map-root-user", "true").Run() == nil, nil
+		},
 	})
 }
 

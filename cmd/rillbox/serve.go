@@ -70,9 +70,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 
 	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", directory{shared}.String())
-	if wall := launcher.Offered(); wall.Level < launcher.Namespaces {
-		a.log.Warn("the wall around programs is not the best one", "level", wall.Level.String(), "why", wall.Detail)
-	}
+	a.tellWall()
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,
 		Workspaces: engines.Supervisor,
@@ -94,6 +92,19 @@ func (a *app) serve(ctx context.Context) error {
 	defer prepared.Wait()
 	defer cancel()
 	return srv.RunStdio(ctx)
+}
+
+// tellWall says what is around programs.
+func (a *app) tellWall() {
+	wall := launcher.Offered()
+	switch {
+	case a.config.WithoutSecondWall:
+		a.log.Warn("programs start without the kernel's wall, as without_second_wall says")
+	case wall.Level < launcher.Namespaces:
+		a.log.Warn("the wall around programs is not the best one", "wall", wall.Level.String(), "why", wall.Detail)
+	default:
+		a.log.Info("the wall around programs", "wall", wall.Level.String(), "why", wall.Detail)
+	}
 }
 
 // prepare fetches what a toolchain lacks. Its failure is not the server's: a
