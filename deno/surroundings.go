@@ -43,9 +43,9 @@ func (w Walls) level() launcher.Level {
 	return w.Level.Offered()
 }
 
-// Around names the wall around programs with these permissions.
+// Around names the wall around programs with these permissions, for people.
 func (w Walls) Around(p Permissions) string {
-	if p.all {
+	if p.all || w.Without {
 		return "none"
 	}
 	return w.level().String()

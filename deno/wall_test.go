@@ -89,6 +89,13 @@ func TestSecondWallIsUpUnlessGivenUp(t *testing.T) {
 		if (around.Wall() != nil) != test.up {
 			t.Errorf("%q, without %v: wall %v", test.flags, test.without, around.Wall())
 		}
+		want := "none"
+		if test.up {
+			want = around.Wall().Level.String()
+		}
+		if got := (Walls{Without: test.without}).Around(p); got != want {
+			t.Errorf("%q, without %v: the wall is called %s, want %s", test.flags, test.without, got, want)
+		}
 		around.Close()
 	}
 }

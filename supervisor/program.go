@@ -185,6 +185,6 @@ type Description struct {
 	// Permissions are the Deno flags that the operator granted.
 	Permissions []string
 	// Wall is the level of the wall around programs, as launcher.Level names it;
-	// "none" where they have every permission.
+	// "none" where they have every permission or the operator gave the wall up.
 	Wall string
 }

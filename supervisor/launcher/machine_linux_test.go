@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
@@ -56,30 +58,37 @@ func TestRefusalNamesTheSetting(t *testing.T) {
 	}
 }
 
-// TestLandlockInAContainer raises the wall under a filter like that of Docker's
-// default profile, which refuses namespaces, mounts and keyrings.
-func TestLandlockInAContainer(t *testing.T) {
+// inContainer runs the test once more in a process of its own, in which it returns
+// true, under a filter.
+func inContainer(t *testing.T, refused ...seccomp.SyscallGroup) bool {
+	t.Helper()
 	const inside = "RILLBOX_TEST_IN_A_CONTAINER"
 	if os.Getenv(inside) == "" {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLandlockInAContainer$", "-test.v")
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
-		return
+		return false
 	}
-	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
-		DefaultAction: seccomp.ActionAllow,
-		Syscalls: []seccomp.SyscallGroup{{
-			Action: seccomp.ActionErrno,
-			Names:  []string{"keyctl", "mount", "open_tree", "unshare"},
-			NamesWithCondtions: []seccomp.NameWithConditions{{Name: "clone", Conditions: seccomp.ArgumentConditions{
-				{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_NEWUSER},
-			}}},
-		}},
-	}}
-	if err := seccomp.LoadFilter(filter); err != nil {
+	policy := seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: refused}
+	if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: policy}); err != nil {
 		t.Fatal(err)
+	}
+	return true
+}
+
+// TestLandlockInAContainer raises the wall under a filter like that of Docker's
+// default profile, which refuses namespaces, mounts and keyrings.
+func TestLandlockInAContainer(t *testing.T) {
+	if !inContainer(t, seccomp.SyscallGroup{
+		Action: seccomp.ActionErrno,
+		Names:  []string{"keyctl", "mount", "open_tree", "unshare"},
+		NamesWithCondtions: []seccomp.NameWithConditions{{Name: "clone", Conditions: seccomp.ArgumentConditions{
+			{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_NEWUSER},
+		}}},
+	}) {
+		return
 	}
 	want := Landlock
 	if _, err := landlock.LandlockGetABIVersion(); err != nil {
@@ -91,5 +100,50 @@ func TestLandlockInAContainer(t *testing.T) {
 	}
 	if err := probe(Deno); err != nil {
 		t.Errorf("a child without a wall: %v", err)
+	}
+}
+
+// TestOurContainerProfileLetsNamespacesBe raises the best wall under the profile
+// that we give people for Docker and Kubernetes.
+func TestOurContainerProfileLetsNamespacesBe(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/walls/seccomp-docker.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var profile struct {
+		DefaultAction string
+		Syscalls      []struct {
+			Names  []string
+			Action string
+		}
+	}
+	if err := json.Unmarshal(text, &profile); err != nil {
+		t.Fatal(err)
+	}
+	info, err := arch.GetInfo("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := seccomp.SyscallGroup{Action: seccomp.ActionErrno}
+	for _, group := range profile.Syscalls {
+		if group.Action != "SCMP_ACT_ERRNO" || profile.DefaultAction != "SCMP_ACT_ALLOW" {
+			t.Fatalf("the profile has the actions %s and %s, which this test does not know", profile.DefaultAction, group.Action)
+		}
+		for _, name := range group.Names {
+			if _, known := info.SyscallNames[name]; known {
+				refused.Names = append(refused.Names, name)
+			}
+		}
+	}
+	if Offered().Level < Namespaces {
+		t.Skip(Offered().Detail)
+	}
+	if inContainer(t, refused) {
+		if err := probe(Namespaces); err != nil {
+			t.Error(err)
+		}
+		if _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err != unix.EPERM {
+			t.Errorf("the profile is not around us: keyctl gives %v", err)
+		}
 	}
 }
