@@ -171,8 +171,17 @@ func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, e
 }
 
 // covered leaves out places that are in another one with no less access: there
-// they are seen anyway, whatever a program makes of their names.
+// they are seen anyway, whatever a program makes of their names. What is in another
+// one may be done to the others, too.
 func covered(places []launcher.Place) []launcher.Place {
+	given := slices.Clone(places)
+	for i := range places {
+		for _, outer := range given {
+			if within(places[i].Name, outer.Name) {
+				places[i].Access |= outer.Access
+			}
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(places), func(p launcher.Place) bool {
 		return slices.ContainsFunc(places, func(outer launcher.Place) bool {
 			return outer.Name != p.Name && within(p.Name, outer.Name) && outer.Access&p.Access == p.Access

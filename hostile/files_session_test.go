@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,19 +31,25 @@ func TestNoPathLeadsOutOfAWorkspace(t *testing.T) {
 
 	// Where else a file is, by the ways that lead there.
 	session := createSession(t, h.rude, "javascript", nil)
-	a := cell(t, h.rude, session, "javascript", strings.NewReplacer("%OUT%", outside, "%DIR%", v.dir).Replace(`
+	mark := newSecret()
+	if a := cell(t, h.rude, session, "javascript", `Deno.writeTextFileSync("`+mark+`", "")`); a.Status != "completed" {
+		t.Fatalf("%+v", a)
+	}
+	dir, _ := whereItIs(t, mark)
+	a := cell(t, h.rude, session, "javascript", strings.NewReplacer("%OUT%", outside, "%DIR%", v.dir, "%OWN%", dir).Replace(`
 const link = (to, name) => Deno.symlinkSync(to, name);
 link("%OUT%", "folder"); link("%OUT%/secret.txt", "file"); link("%OUT%/made", "nothing");
 link("../../../../../../../../../..%OUT%", "climbs"); link("/etc/passwd", "passwd"); link("/proc/self/cwd", "cwd"); link("/proc/self/root", "root");
 link("/proc/self/environ", "environ"); link("%DIR%", "another"); link("%DIR%/secret.txt", "anothers"); link("self", "self");
 link("folder", "chain"); link("chain/secret.txt", "chained"); link("..", "up"); link("/dev/zero", "zero"); link("/dev/fd/3", "wire");
-Deno.mkdirSync("in"); link("../../..", "in/up"); link(Deno.cwd(), "absolute"); Deno.linkSync("%DIR%/secret.txt", "hard");
-Deno.writeTextFileSync("own", "own"); link("own", "within");
-Deno.cwd()`))
+Deno.mkdirSync("in"); link("../../..", "in/up"); link("%OWN%", "absolute");
+Deno.writeTextFileSync("own", "own"); link("own", "within");`))
 	if a.Status != "completed" {
 		t.Fatalf("%+v", a)
 	}
-	dir := strings.Trim(string(a.Result), `"`)
+	if err := errors.Join(os.Remove(filepath.Join(dir, mark)), os.Link(filepath.Join(v.dir, "secret.txt"), filepath.Join(dir, "hard"))); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,15 @@ func (a *app) open() (*engines, error) {
 		a.parsed = false
 		return nil, err
 	}
-	shared, err := a.shared()
-	if err != nil {
-		return nil, err
-	}
-	if shared != nil {
-		a.config.Workspace = *shared
+	workspace := ""
+	if shared, err := a.shared(); err == nil && shared != nil { // who uses it says what is wrong with it
+		workspace = shared.Path
 	}
 	store, err := a.openCache()
 	if err != nil {
 		return nil, err
 	}
-	toolchains, err := a.config.toolchains(store, a.log)
+	toolchains, err := a.config.toolchains(store, workspace, a.log)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -64,7 +61,7 @@ func (c *config) checkWall(offered launcher.Support) error {
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
 }
 
-func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.Toolchain, error) {
+func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {
 	scripts, err := deno.New(deno.Options{
 		Cache:             store,
 		Permissions:       c.DenoPermissions,
@@ -75,7 +72,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		WithoutSecondWall: c.WithoutSecondWall,
 		Limits:            c.Limits,
 		Warm:              c.Warm,
-		Workspace:         c.Workspace.Path,
+		Workspace:         workspace,
 		Log:               log,
 	})
 	if err != nil {
@@ -94,7 +91,7 @@ func (c *config) toolchains(store *cache.Cache, log *slog.Logger) ([]supervisor.
 		Limits:            c.Limits,
 		Warm:              c.Warm,
 		LeaveImages:       c.once,
-		Workspace:         c.Workspace.Path,
+		Workspace:         workspace,
 		Log:               log,
 	})
 	if err != nil {

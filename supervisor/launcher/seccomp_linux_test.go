@@ -23,15 +23,15 @@ var (
 	filters = []Filter{deno, rooted, networked, programs, wide, most, {Processes: true}, {Network: true, OwnRoot: true}, {Interfaces: true}}
 )
 
-// machine runs a filter as the kernel would.
-type machine struct {
+// filterMachine runs a filter as the kernel would.
+type filterMachine struct {
 	t    *testing.T
 	vm   *bpf.VM
 	info *arch.Info
 	size int
 }
 
-func newMachine(t *testing.T, f Filter, info *arch.Info) machine {
+func newMachine(t *testing.T, f Filter, info *arch.Info) filterMachine {
 	t.Helper()
 	program, err := f.program(info)
 	if err != nil {
@@ -44,13 +44,13 @@ func newMachine(t *testing.T, f Filter, info *arch.Info) machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return machine{t, vm, info, len(program)}
+	return filterMachine{t, vm, info, len(program)}
 }
 
 func (m machine) verdict(architecture, number uint32, arguments ...uint64) answer {
 	m.t.Helper()
 	// seccomp_data, seccomp(2): number, architecture, instruction pointer, six
-	// arguments. The machine reads all of it as big-endian words, the kernel as
+	// arguments. The filterMachine reads all of it as big-endian words, the kernel as
 	// its own, of which the lower is first.
 	data := make([]byte, 64)
 	binary.BigEndian.PutUint32(data, number)
