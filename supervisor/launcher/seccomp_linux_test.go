@@ -47,7 +47,7 @@ func newMachine(t *testing.T, f Filter, info *arch.Info) filterMachine {
 	return filterMachine{t, vm, info, len(program)}
 }
 
-func (m machine) verdict(architecture, number uint32, arguments ...uint64) answer {
+func (m filterMachine) verdict(architecture, number uint32, arguments ...uint64) answer {
 	m.t.Helper()
 	// seccomp_data, seccomp(2): number, architecture, instruction pointer, six
 	// arguments. The filterMachine reads all of it as big-endian words, the kernel as
