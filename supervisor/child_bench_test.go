@@ -3,7 +3,9 @@
 package supervisor
 
 import (
+	"syscall"
 	"testing"
+	"time"
 
 	"rillbox/supervisor/launcher"
 )
@@ -25,6 +27,7 @@ func BenchmarkChild(b *testing.B) {
 			if row.wall != nil && row.wall.Level > launcher.Offered().Level {
 				b.Skip(launcher.Offered().Detail)
 			}
+			before := processorTime(b)
 			for b.Loop() {
 				dir, err := NewRunDir()
 				if err != nil {
@@ -40,6 +43,20 @@ func BenchmarkChild(b *testing.B) {
 					b.Fatalf("%+v", exit)
 				}
 			}
+			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/1e3/float64(b.N), "CPU-ms/op")
 		})
 	}
+}
+
+// processorTime is ours and that of the children that have ended.
+func processorTime(b *testing.B) (sum time.Duration) {
+	b.Helper()
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum
 }
