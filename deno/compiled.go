@@ -118,7 +118,7 @@ func (c *compiler) wait(ctx context.Context, modules []string, p plan) (string, 
 
 // key describes all that decides what is compiled, and under which names.
 func (c *compiler) key(modules []string, p plan) string {
-	text, err := json.Marshal([]any{Version, c.e.guest, p.dir, modules, p.Lock})
+	text, err := json.Marshal([]any{Version, c.e.walls.Level.Offered(), programName, c.e.guest, p.dir, modules, p.Lock})
 	if err != nil {
 		panic(err) // it is made of strings
 	}

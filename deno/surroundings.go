@@ -14,13 +14,15 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// Names that a child's root has for what is ours: they say nothing of the machine.
+// Names that a child's root has for what is ours: they say nothing of the machine,
+// which can grant nothing below ownName.
 const (
+	ownName       = "/rillbox"
 	binaryName    = "/rillbox/deno"
 	guestName     = "/rillbox/guest"
-	programName   = "/program"
+	programName   = "/rillbox/program"
 	scannerName   = "/rillbox/scanner"
-	workspaceName = "/workspace"
+	workspaceName = "/rillbox/workspace"
 )
 
 // Walls says what children are started behind.
@@ -107,6 +109,11 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 		maps.Copy(links, programLinks)
 		for i := range places {
 			places[i].Access |= launcher.Execute
+		}
+	}
+	for _, place := range places {
+		if err == nil && level == launcher.Namespaces && within(place.Name, ownName) {
+			err = fmt.Errorf("%s can't be granted: programs have files of ours by that name; move it", place.Name)
 		}
 	}
 	if err != nil { // another program may have made it so

@@ -92,7 +92,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	if err := deno.MakeDenoDir(filepath.Join(dir, "deno")); err != nil {
 		return started{}, fmt.Errorf("make a Python worker's directory: %w", err)
 	}
-	home := around.See(dir, "/program", launcher.Read|launcher.Write)
+	home := around.See(dir, "/rillbox/program", launcher.Read|launcher.Write)
 	child.names = map[string]string{}
 	var reads []string
 	for _, s := range own.read {
