@@ -234,7 +234,7 @@ func TestImagesAreLentOneByOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loan := w.loan.Dir()
+		loan := w.child.name(w.loan.Dir())
 		p.Code += fmt.Sprintf(`
 from js import Deno
 def seen(look):
@@ -250,7 +250,7 @@ def seen(look):
 			t.Errorf("%s, %v, error %+v, want %s", r.Value, err, r.Error, want)
 		}
 		e.jobs.Wait()
-		if _, err := os.Stat(loan); !os.IsNotExist(err) {
+		if _, err := os.Stat(w.loan.Dir()); !os.IsNotExist(err) {
 			t.Errorf("after the run: %v", err)
 		}
 	}

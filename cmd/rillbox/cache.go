@@ -59,10 +59,10 @@ they are wanted next. The exit status is 1 if there were any.`,
 			}
 			out := cmd.OutOrStdout()
 			for _, entry := range report.Corrupt {
-				fmt.Fprintln(out, "corrupt, removed:", supervisor.ShowName(entry))
+				fmt.Fprintln(out, "corrupt, removed:", supervisor.ShowLine(entry, 4096))
 			}
 			for _, entry := range report.Left {
-				fmt.Fprintln(out, "corrupt:", entry)
+				fmt.Fprintln(out, "corrupt:", supervisor.ShowLine(entry, 4096))
 			}
 			corrupt := len(report.Corrupt) + len(report.Left)
 			fmt.Fprintf(out, "%d entries checked, %d corrupt", report.Checked, corrupt)
