@@ -40,6 +40,15 @@ type launch struct {
 	args        []string
 }
 
+// purpose is all that a child is made for as one comparable value: one made for
+// another purpose is not for this launch. What is compiled only saves time.
+func (l launch) purpose() string {
+	return fmt.Sprintf("%q", []any{
+		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
+		l.install.Lock, l.install.Registries, l.install.dir, l.keep, l.files, l.args,
+	})
+}
+
 // startable is a child that is ready to be started. Its surroundings are to be
 // closed then.
 type startable struct {

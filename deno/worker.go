@@ -39,8 +39,10 @@ var aheadFiles = []string{"main.js", "main.mjs", "main.cjs", "main.jsx", "main.t
 // one. ended must be called when the run has ended, whatever the error.
 func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended func(), err error) {
 	ended = func() {}
-	if len(l.args) == 0 && len(l.imports) == 0 && len(l.install.Lock) == 0 && l.workspace == "" && slices.Contains(aheadFiles, l.files[0]) &&
-		slices.Equal(l.permissions.Args(), e.options.Permissions.Args()) {
+	if slices.Contains(aheadFiles, l.files[0]) {
+		l.files = aheadFiles
+	}
+	if l.purpose() == e.ahead(ctx).purpose() {
 		var ok bool
 		if w, ok, ended = e.pool.Take(); ok {
 			return w, ended, nil
@@ -50,12 +52,17 @@ func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended fun
 	return w, ended, err
 }
 
+// ahead is what the pool's workers are started with.
+func (e *Engine) ahead(ctx context.Context) launch {
+	return launch{permissions: e.options.Permissions, compiled: e.compiler.of(ctx, usualModules, plan{}), files: aheadFiles}
+}
+
 // startAhead starts a worker for the pool and waits until it is ready.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	if _, err := e.locate(ctx, func(supervisor.Event) {}); err != nil {
 		return nil, err
 	}
-	w, err := e.startWorker(ctx, launch{permissions: e.options.Permissions, compiled: e.compiler.of(ctx, usualModules, plan{}), files: aheadFiles})
+	w, err := e.startWorker(ctx, e.ahead(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,9 @@ package deno
 
 import (
 	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -112,6 +115,59 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 	e.Close()
 	if !isOver(last) {
 		t.Error("the idle worker outlived Close")
+	}
+}
+
+// TestAWorkerIsTakenForItsPurposeOnly: whatever a child can be started with makes it
+// another one, save what only saves time.
+func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
+	permissions, err := ParseShell("--allow-env=A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := plan{Lock: []byte("{}")}
+	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"a"}}
+	fields := reflect.TypeFor[launch]()
+	for i := range fields.NumField() {
+		l := launch{files: aheadFiles}
+		field := func(l *launch) reflect.Value {
+			v := reflect.ValueOf(l).Elem().Field(i)
+			return reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
+		}
+		if field(&other).IsZero() {
+			t.Fatalf("the test has no other %s", fields.Field(i).Name)
+		}
+		field(&l).Set(field(&other))
+		same := l.purpose() == (launch{files: aheadFiles}).purpose()
+		if want := fields.Field(i).Name == "compiled"; same != want {
+			t.Errorf("with another %s the purpose is the same: %v", fields.Field(i).Name, same)
+		}
+	}
+}
+
+// TestAWarmWorkerHasNoOthersWorkspace: under all permissions too, a program that has
+// a workspace is in it.
+func TestAWarmWorkerHasNoOthersWorkspace(t *testing.T) {
+	permissions, err := ParseShell("-A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: supervisor.DefaultLimits(), Warm: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	for range 3 {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "in.txt"), []byte(dir), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ahead := e.pool.Idle()
+		r := completed(t, e, supervisor.Program{Code: `export default Deno.readTextFileSync("in.txt")`, Workspace: dir})
+		if string(r.Value) != strconv.Quote(dir) || len(ahead) != 1 || isOver(ahead[0]) {
+			t.Errorf("read %s, want %q; warm workers %d", r.Value, dir, len(ahead))
+		}
 	}
 }
 

@@ -210,12 +210,22 @@ func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permis
 	return newRun(e, rt, w, p, emit).do(ctx)
 }
 
+// purpose is all that a worker is made for; one made for another is not for a run.
+type purpose struct {
+	permissions, workspace string
+	readOnly               bool
+}
+
+func purposeOf(permissions deno.Permissions, p supervisor.Program) purpose {
+	return purpose{fmt.Sprintf("%q", permissions.Args()), p.Workspace, p.ReadOnly}
+}
+
 // takeWorker takes a warm worker, or starts one. ended must be called when the
 // run has ended.
 func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (w *worker, ended func(), err error) {
 	ended = func() {}
 	warm := false
-	if p.Permissions == nil && p.Workspace == "" { // warm ones have those of all programs
+	if purposeOf(permissions, p) == purposeOf(e.o.Permissions, supervisor.Program{}) {
 		w, warm, ended = e.pool.Take()
 	}
 	if !warm {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestWarmWorkers(t *testing.T) {
-	e := newEngine(t, func(o *Options) { o.Warm = 1 })
+	e := newEngine(t, func(o *Options) { o.Warm = 1 }, permit(t, "--allow-env=A"))
 	if n := len(e.pool.Idle()); n != 0 {
 		t.Fatalf("%d workers before the first run", n)
 	}
@@ -38,13 +38,28 @@ func TestWarmWorkers(t *testing.T) {
 		t.Fatalf("the worker was not replaced by another one")
 	}
 
-	t.Run("own permissions take none", func(t *testing.T) {
-		p := mark
-		p.Permissions = []string{}
-		completed(t, e, p)
-		if now := e.pool.Idle(); len(now) != 1 || now[0] != second[0] {
-			t.Error("the run took the warm worker")
+	t.Run("what it was not made for takes none", func(t *testing.T) {
+		for _, p := range []supervisor.Program{
+			{Permissions: []string{}},
+			{Workspace: t.TempDir()},
+			{Workspace: t.TempDir(), ReadOnly: true},
+		} {
+			p.Language, p.Code = mark.Language, mark.Code
+			completed(t, e, p)
+			if now := e.pool.Idle(); len(now) != 1 || now[0] != second[0] {
+				t.Errorf("a run with permissions %q and workspace %q took the warm worker", p.Permissions, p.Workspace)
+			}
 		}
+	})
+	t.Run("the same permissions in other words take it", func(t *testing.T) {
+		p := mark
+		p.Permissions = []string{"--allow-env=A"}
+		completed(t, e, p)
+		third := e.pool.Idle()
+		if len(third) != 1 || third[0] == second[0] {
+			t.Error("the run did not take the warm worker")
+		}
+		second = third
 	})
 	t.Run("a dead one is passed over", func(t *testing.T) {
 		second[0].child.Kill(supervisor.Crashed, "a test")
@@ -92,19 +107,17 @@ print(json.dumps(state))`
 
 func TestWarmingUpLeavesNoTrace(t *testing.T) {
 	e := newEngine(t, func(o *Options) { o.Warm = 1 })
-	look := func(p supervisor.Program) map[string]any {
+	look := func(e *Engine) map[string]any {
 		var state map[string]any
-		if err := json.Unmarshal([]byte(completed(t, e, p).Stdout.String()), &state); err != nil {
+		if err := json.Unmarshal([]byte(completed(t, e, python(stateOfPython)).Stdout.String()), &state); err != nil {
 			t.Fatal(err)
 		}
 		return state
 	}
-	cold := python(stateOfPython)
-	cold.Permissions = []string{}
-	want := look(cold)
+	want := look(newEngine(t))
 	e.pool.Warm()
 	warm := e.pool.Idle()
-	have := look(python(stateOfPython))
+	have := look(e)
 	if len(warm) != 1 || len(e.pool.Idle()) != 1 || e.pool.Idle()[0] == warm[0] {
 		t.Fatal("the program did not run in the warm worker")
 	}
@@ -156,10 +169,9 @@ const py = await loadPyodide({ indexURL: "`+rt.pyodide.Dir+`/" }); py.runPython(
 	})
 	hello := python("print('hello')")
 	b.Run("snapshot", func(b *testing.B) {
-		cold := hello
-		cold.Permissions = []string{} // never a warm worker
+		cold := newEngine(b, func(o *Options) { o.Log = nil })
 		for b.Loop() {
-			completed(b, e, cold)
+			completed(b, cold, hello)
 		}
 	})
 	b.Run("warm", func(b *testing.B) {
