@@ -105,16 +105,16 @@ func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
 			if ok {
 				return found, nil
 			}
-			one, used, err := s.take()
-			if err != nil {
-				return scanned{}, err
-			}
+			hard, used, err := s.ask(ctx, scanRequest{Code: code, Extensions: extensions}, &found)
 			uses = append(uses, used)
-			found, err = one.scan(ctx, code, extensions)
-			if err == nil && !found.TooHard {
-				s.keep(key, found)
+			switch {
+			case err != nil:
+				return scanned{}, err
+			case hard:
+				return scanned{TooHard: true, Extension: extensions[0]}, nil
 			}
-			return found, err
+			s.keep(key, found)
+			return found, nil
 		}, func() {
 			for _, over := range uses {
 				over()
@@ -129,21 +129,33 @@ func (s *scanners) take() (one scanner, used func(), err error) {
 	if !ok {
 		if one, err = s.start(); err != nil {
 			ended()
-			return one, nil, fmt.Errorf("start a process to parse the program: %w", err)
+			return one, func() {}, fmt.Errorf("start a process to parse the program: %w", err)
 		}
 	}
 	return one, func() { one.child.Wait(); ended() }, nil
 }
 
+// ask puts a question to a scanner and, where that was ended by others, to another
+// one. hard says that the program is too much for one. used waits for its end.
+func (s *scanners) ask(ctx context.Context, request scanRequest, answer any) (hard bool, used func(), err error) {
+	for again := true; ; again = false {
+		one, used, err := s.take()
+		if err != nil {
+			return false, used, err
+		}
+		hard, err = one.ask(ctx, request, answer)
+		if !again || !errors.Is(err, errScannerDied) {
+			return hard, used, err
+		}
+		used()
+	}
+}
+
 // lower has a program made into plain JavaScript.
 func (s *scanners) lower(ctx context.Context, code, extension, jsx string) (lowered, error) {
-	one, used, err := s.take()
-	if err != nil {
-		return lowered{}, err
-	}
-	defer used()
 	var l lowered
-	hard, err := one.ask(ctx, scanRequest{Code: code, Extensions: []string{extension}, Lower: true, JSX: jsx}, &l)
+	hard, used, err := s.ask(ctx, scanRequest{Code: code, Extensions: []string{extension}, Lower: true, JSX: jsx}, &l)
+	defer used()
 	if hard {
 		l.Problem = tooHardToLower
 	}
@@ -181,28 +193,37 @@ func (s scanner) Discard() {
 	s.child.Wait()
 }
 
-// scan parses a program. The error means that ctx ended.
-func (s scanner) scan(ctx context.Context, code string, extensions []string) (scanned, error) {
-	var found scanned
-	if hard, err := s.ask(ctx, scanRequest{Code: code, Extensions: extensions}, &found); err != nil {
-		return scanned{}, err
-	} else if hard {
-		return scanned{TooHard: true, Extension: extensions[0]}, nil
-	}
-	return found, nil
-}
+// errScannerDied is wrapped by the errors of scanners that had no answer, and not
+// for the program's sake.
+var errScannerDied = errors.New("the process that parses programs ended early: run the program again")
+
+// scanFatal is the exit code of a Go process that ends itself: its stack is full.
+const scanFatal = 2
 
 // ask puts the one question to the scanner and kills it, which the caller waits
-// for; hard says that it has no answer. The error means that ctx ended.
+// for; hard says that the program was too much for it. Otherwise ctx ended, or the
+// scanner was ended by others.
 func (s scanner) ask(ctx context.Context, request scanRequest, answer any) (hard bool, err error) {
 	s.child.SetDeadline(scanTime, "parsing the program")
 	s.child.Attach(ctx, func(supervisor.Event) {})
 	err = errors.Join(json.NewEncoder(s.child.Stdin()).Encode(request), json.NewDecoder(s.child.Frames()).Decode(answer))
-	s.child.Kill(supervisor.Cancelled, "its answer has come")
+	if err == nil {
+		s.child.Kill(supervisor.Cancelled, "its answer has come")
+	}
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	return err != nil, nil
+	if err == nil {
+		return false, nil
+	}
+	exit := s.child.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case exit.Status == supervisor.TimedOut, exit.Status == supervisor.OutOfMemory, exit.Status == supervisor.Failed && exit.Code == scanFatal:
+		return true, nil
+	}
+	return false, fmt.Errorf("%w (%s, exit status %d %s%s)", errScannerDied, exit.Status, exit.Code, exit.Reason, exit.Stderr)
 }
 
 func (s *scanners) start() (scanner, error) {

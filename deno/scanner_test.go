@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rillbox/supervisor"
 )
 
 // scanApart parses a program in a scanner of its own.
@@ -87,6 +89,46 @@ func TestHostileProgramsCostAScanner(t *testing.T) {
 	}
 	if got, err := scanApart(t.Context(), `import "x"`, ".js"); err != nil || len(got.Imports) != 1 {
 		t.Errorf("the next one: %+v %v", got, err)
+	}
+}
+
+// dying starts a scanner that ends in its own way when it is asked.
+func dying(end string) (scanner, error) {
+	dir, err := supervisor.NewRunDir()
+	if err != nil {
+		return scanner{}, err
+	}
+	child, err := supervisor.Start(supervisor.Command{
+		Path: "/bin/sh", Args: []string{"-c", "read request; " + end}, Dir: dir,
+	}, supervisor.DefaultLimits())
+	return scanner{child}, err
+}
+
+// TestAKilledScannerIsReplacedOnce: what was killed says nothing of the program, and
+// the second death is an error of ours.
+func TestAKilledScannerIsReplacedOnce(t *testing.T) {
+	for _, end := range []string{"kill -9 $$", "exit 1", "exit 0"} {
+		for deaths := range 3 {
+			s := newScanners(0, Walls{})
+			s.pool = supervisor.NewPool(deaths, func(context.Context) (scanner, error) { return dying(end) })
+			for range deaths { // each that finds none makes the pool larger
+				_, _, ended := s.pool.Take()
+				ended()
+			}
+			if waiting := len(s.pool.Idle()); waiting != deaths {
+				t.Fatalf("%d scanners wait, want %d", waiting, deaths)
+			}
+			scan, ended := s.of(t.Context())
+			found, err := scan(`import "a"`, ".js")
+			switch {
+			case deaths < 2 && (err != nil || len(found.Imports) != 1 || found.TooHard):
+				t.Errorf("%s, %d times: %+v %v", end, deaths, found, err)
+			case deaths == 2 && !errors.Is(err, errScannerDied):
+				t.Errorf("%s, twice: %+v %v", end, found, err)
+			}
+			ended()
+			s.pool.Close()
+		}
 	}
 }
 
