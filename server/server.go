@@ -98,7 +98,7 @@ func New(o Options) *Server {
 		options.CompletionHandler = s.complete
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}, options)
-	s.mcp.AddReceivingMiddleware(s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
+	s.mcp.AddReceivingMiddleware(tellPlaced, s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
 	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()
 	if o.Workspaces != nil {
@@ -128,7 +128,7 @@ func (s *Server) RunStdio(ctx context.Context) error {
 // serve is RunStdio on any pair of streams.
 func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := newLines(in, out, 2*(s.limits.Code+s.limits.Stdin)+1<<20, s.log)
-	session, err := s.mcp.Connect(ctx, lines.transport(), nil)
+	session, err := s.connectInOrder(ctx, lines.transport())
 	if err != nil {
 		return fmt.Errorf("cannot start the MCP session: %w", err)
 	}

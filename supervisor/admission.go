@@ -45,24 +45,11 @@ func newAdmission(limits Limits) *admission {
 // enter returns when the client's run may start, with the function that must be
 // called when it is over.
 func (a *admission) enter(ctx context.Context, client string) (leave func(), err error) {
-	a.mu.Lock()
-	if a.free > 0 {
-		a.free--
-		a.mu.Unlock()
-		return a.leave, nil
+	turn, err := a.place(client)
+	if err != nil {
+		return nil, err
 	}
-	if a.room == 0 {
-		a.mu.Unlock()
-		return nil, &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
-	}
-	a.room--
-	turn := make(chan struct{})
-	if len(a.waiting[client]) == 0 {
-		a.clients = append(a.clients, client)
-	}
-	a.waiting[client] = append(a.waiting[client], turn)
-	a.mu.Unlock()
-
+	tellPlaced(ctx)
 	select {
 	case <-turn:
 		return a.leave, nil
@@ -71,6 +58,54 @@ func (a *admission) enter(ctx context.Context, client string) (leave func(), err
 			a.leave() // its turn came at the same moment
 		}
 		return nil, context.Cause(ctx)
+	}
+}
+
+// place gives the client's run its place in the queue; its turn comes when the
+// channel is closed.
+func (a *admission) place(client string) (turn chan struct{}, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	turn = make(chan struct{})
+	if a.free > 0 {
+		a.free--
+		close(turn)
+		return turn, nil
+	}
+	if a.room == 0 {
+		return nil, &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
+	}
+	a.room--
+	if len(a.waiting[client]) == 0 {
+		a.clients = append(a.clients, client)
+	}
+	a.waiting[client] = append(a.waiting[client], turn)
+	return turn, nil
+}
+
+// tryEnter is enter for who does not wait.
+func (a *admission) tryEnter() (leave func(), ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.free == 0 {
+		return nil, false
+	}
+	a.free--
+	return a.leave, true
+}
+
+type placedKey struct{}
+
+// OnPlaced gives a context for one call of the supervisor's; told is called when the
+// call has its place among those of its session or, without one, of all: who comes
+// later has a later one.
+func OnPlaced(ctx context.Context, told func()) context.Context {
+	return context.WithValue(ctx, placedKey{}, told)
+}
+
+func tellPlaced(ctx context.Context) {
+	if told, ok := ctx.Value(placedKey{}).(func()); ok {
+		told()
 	}
 }
 

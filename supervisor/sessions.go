@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -78,7 +79,7 @@ type openSession struct {
 	ctx       context.Context // ends with the session
 	end       context.CancelCauseFunc
 
-	turn chan struct{} // holds a token: whoever has it may use session
+	turn *admission // of one place: whoever has it may use session
 	// session is the child; nil when there is none yet, or none any more.
 	session Session
 	lost    string // why the last child is gone, until the client was told
@@ -169,10 +170,9 @@ func (s *Supervisor) newSession(r SessionRequest, isDefault bool) (*openSession,
 		id: NewID(), request: r, opener: opener, isDefault: isDefault,
 		options: SessionOptions{Language: r.Language, Permissions: r.Permissions},
 		created: time.Now(), used: time.Now(),
-		turn:   make(chan struct{}, 1),
+		turn:   newAdmission(Limits{Running: 1, Waiting: math.MaxInt}), // use bounds them
 		memory: func() int64 { return 0 },
 	}
-	o.turn <- struct{}{}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
 	if err := o.openFiles(s.sessions.shared, s.limits); err != nil {
 		return nil, err
@@ -295,18 +295,17 @@ func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit 
 
 // takeTurn waits until no other call uses the session's child.
 func (o *openSession) takeTurn(ctx context.Context) (giveBack func(), err error) {
-	select {
-	case <-o.turn:
-		if o.ctx.Err() == nil {
-			return func() { o.turn <- struct{}{} }, nil
-		}
-		o.turn <- struct{}{}
-		return nil, noSession(o.id)
-	case <-o.ctx.Done():
-		return nil, noSession(o.id)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(o.ctx, cancel)()
+	giveBack, err = o.turn.enter(ctx, o.request.Client)
+	if o.ctx.Err() == nil {
+		return giveBack, err
 	}
+	if err == nil {
+		giveBack()
+	}
+	return nil, noSession(o.id)
 }
 
 // run runs one cell, in a new child if there is none. The caller has the turn.
@@ -544,8 +543,9 @@ func (s *Supervisor) endSession(o *openSession, why error) {
 	o.end(why) // the calls that run or wait end
 	o.expiry.Stop()
 	o.mu.Unlock()
-	<-o.turn
-	defer func() { o.turn <- struct{}{} }()
+	if giveBack, err := o.turn.enter(context.Background(), o.request.Client); err == nil { // there is always room
+		defer giveBack()
+	}
 	if o.session != nil {
 		o.drop("")
 	}
@@ -642,12 +642,11 @@ func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-o.turn:
-		defer func() { o.turn <- struct{}{} }()
-	default:
+	giveBack, ok := o.turn.tryEnter()
+	if !ok {
 		return nil, nil
 	}
+	defer giveBack()
 	if o.session == nil {
 		return nil, nil
 	}

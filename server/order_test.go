@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"rillbox/supervisor"
+)
+
+// noting is a toolchain whose sessions note which cells came, in the order in which
+// they ran.
+type noting struct {
+	scripted
+	ran chan string
+}
+
+func (n noting) OpenSession(context.Context, supervisor.SessionOptions, func(supervisor.Event)) (supervisor.Session, error) {
+	return notingSession(n), nil
+}
+
+type notingSession noting
+
+func (n notingSession) Run(_ context.Context, cell supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+	n.ran <- cell.Code
+	return supervisor.Result{Status: supervisor.Completed}, nil
+}
+func (notingSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (notingSession) Memory() int64                                      { return 0 }
+func (notingSession) Ended() <-chan struct{}                             { return nil }
+func (notingSession) Close()                                             {}
+
+// TestCellsRunInTheOrderOfTheirRequests: a client need not wait for one cell to send
+// the next; what else it sends meanwhile, refused calls included, holds nothing up.
+func TestCellsRunInTheOrderOfTheirRequests(t *testing.T) {
+	n := noting{says(supervisor.Result{Status: supervisor.Completed}), make(chan string, 1000)}
+	s := newServer(n.scripted, func(o *Options) {
+		o.Supervisor = supervisor.New(testLimits(), o.Log, n)
+	})
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(t.Context(), in, out) }()
+	w := newWire(t, toServer, fromServer)
+	w.open()
+	id := 0
+	call := func(method, params string) string {
+		id++
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)
+	}
+	for round := range 50 {
+		var lines, want []string
+		for range 10 {
+			code := fmt.Sprint(round, "-", len(want))
+			want = append(want, code)
+			lines = append(lines,
+				call("tools/call", fmt.Sprintf(`{"name":"run_code","arguments":{"language":"python","session_id":"default","code":%q}}`, code)),
+				call("ping", `{}`),
+				call("tools/call", `{"name":"run_code","arguments":{"language":"python","code":"alone"}}`),
+				call("tools/call", `{"name":"run_code","arguments":{"language":"cobol","code":""}}`),
+				call("tools/call", `{"name":"no_such_tool","arguments":{}}`),
+				call("tools/call", `{"name":7}`),
+				call("tools/call", `{"name":"cancel_execution","arguments":{"execution_id":"x"}}`),
+			)
+		}
+		go func() {
+			for _, line := range lines {
+				w.send(line)
+			}
+		}()
+		for range lines {
+			if line := w.read(); !strings.Contains(line, `"id":`) {
+				t.Fatalf("not an answer: %s", line)
+			}
+		}
+		var have []string
+		for range want {
+			have = append(have, <-n.ran)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("ran %v, sent %v", have, want)
+		}
+	}
+	toServer.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
