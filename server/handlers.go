@@ -73,7 +73,6 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 	if err != nil {
 		return toolError(err), nil
 	}
-	toolchain, _ := s.supervisor.Toolchain(lang.language)
 	session, err := s.session(args.SessionID, client, lang.language)
 	if err != nil {
 		return toolError(err), nil
@@ -90,7 +89,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
-		packages, err := s.install(ctx, toolchain, session, supervisor.Program{
+		packages, err := s.install(ctx, session, supervisor.Program{
 			Client: client, Language: lang.language, Packages: args.Packages,
 		}, news.emit)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -106,9 +105,9 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 
 // install fetches a program's packages into the cache or, where it is the cell
 // of a session, installs them there.
-func (s *Server) install(ctx context.Context, t supervisor.Toolchain, session string, p supervisor.Program, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+func (s *Server) install(ctx context.Context, session string, p supervisor.Program, emit func(supervisor.Event)) ([]supervisor.Package, error) {
 	if session == "" {
-		return t.Install(ctx, p.Packages, emit)
+		return s.supervisor.Install(ctx, p, emit)
 	}
 	result, err := s.supervisor.RunCell(ctx, session, p, emit)
 	if err == nil && result.Error != nil {

@@ -360,6 +360,45 @@ func TestABusySupervisorIsAToolError(t *testing.T) {
 	await(t, ended, "the first call's end")
 }
 
+// TestInstallationsAreAdmitted: they start processes as runs do.
+func TestInstallationsAreAdmitted(t *testing.T) {
+	const running, waiting, calls = 2, 3, 40
+	begin, end := make(chan bool, calls), make(chan bool)
+	s := newServer(scripted{install: func(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error) {
+		begin <- true
+		<-end
+		return nil, nil
+	}}, func(o *Options) {
+		limits := testLimits()
+		limits.Running, limits.Waiting = running, waiting
+		o.Supervisor = supervisor.New(limits, o.Log, o.Supervisor.Toolchains()...)
+	})
+	session := dial(t, s, nil)
+	answers := make(chan *mcp.CallToolResult, calls)
+	for range calls {
+		go func() {
+			answers <- call(t, session, "install_packages", `{"language":"python","packages":["a"]}`)
+		}()
+	}
+	for range calls - running - waiting {
+		if res := <-answers; !res.IsError || !strings.Contains(text(t, res), "busy") {
+			t.Errorf("one too many said %q", text(t, res))
+		}
+	}
+	for range running {
+		<-begin
+	}
+	if n := len(begin); n > 0 {
+		t.Errorf("%d installations more than there are places", n)
+	}
+	close(end)
+	for range running + waiting {
+		if res := <-answers; res.IsError {
+			t.Errorf("an admitted one said %q", text(t, res))
+		}
+	}
+}
+
 func FuzzArguments(f *testing.F) {
 	for args := range wrongArgs {
 		if len(args) < 1000 {

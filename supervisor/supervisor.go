@@ -162,6 +162,25 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	return result, err
 }
 
+// Install fetches a program's packages into the cache when there is a place, as for a
+// run, and says what they resolved to.
+func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) ([]Package, error) {
+	t, ok := s.byLanguage[p.Language]
+	if !ok {
+		return nil, noLanguage(p.Language)
+	}
+	leave, err := s.admission.enter(ctx, p.Client)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return t.Install(ctx, p.Packages, serialised(emit))
+}
+
+func noLanguage(language Language) error {
+	return &ProgramError{fmt.Sprintf("language %q is not one of javascript, typescript, python", language)}
+}
+
 // enter waits for the session's turn, so that waiting cells take no other's
 // place, and for a place.
 func (s *Supervisor) enter(ctx context.Context, client string, in *openSession) (leave func(), err error) {
@@ -226,7 +245,7 @@ func (e *ProgramError) Error() string { return e.Text }
 func (s *Supervisor) admit(p Program) (Engine, Program, error) {
 	engine, ok := s.byLanguage[p.Language]
 	if !ok {
-		return nil, p, &ProgramError{fmt.Sprintf("language %q is not one of javascript, typescript, python", p.Language)}
+		return nil, p, noLanguage(p.Language)
 	}
 	if int64(len(p.Code)) > s.limits.Code {
 		return nil, p, &ProgramError{fmt.Sprintf("the program has %d bytes, and may have %d: put data into stdin or a package", len(p.Code), s.limits.Code)}
