@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,72 +27,113 @@ func (e *BusyError) Error() string {
 // retryAfter is what a refused client is told: most programs end well before.
 const retryAfter = 2 * time.Second
 
-// admission lets a number of runs go on at once and queues the next ones, one
-// from each client in turn, so that a client with many waiting programs holds
-// up no other client's first.
+// admission lets a number of runs go on at once and queues the next ones. Places
+// and the queue are shared: a place goes to the waiting client that has fewest, and
+// in a full queue whose runs are most gives up its newest for one of a client that
+// has fewer. So a client has half at most while another one wants the other half,
+// and all while nobody does.
 type admission struct {
 	mu      sync.Mutex
 	free    int
 	room    int // how many more may wait
 	limits  Limits
-	clients []string                   // those with waiting runs, in turn
-	waiting map[string][]chan struct{} // a client's runs, oldest first
+	running map[string]int
+	clients []string            // those with waiting runs, in turn
+	waiting map[string][]*place // a client's runs, oldest first
+}
+
+// place is a run's in the queue.
+type place struct {
+	turn chan struct{} // closed when it has come, or the place is lost
+	lost bool          // to another client's; read it after turn
 }
 
 func newAdmission(limits Limits) *admission {
-	return &admission{free: limits.Running, room: limits.Waiting, limits: limits, waiting: map[string][]chan struct{}{}}
+	return &admission{free: limits.Running, room: limits.Waiting, limits: limits, running: map[string]int{}, waiting: map[string][]*place{}}
 }
 
 // enter returns when the client's run may start, with the function that must be
 // called when it is over.
 func (a *admission) enter(ctx context.Context, client string) (leave func(), err error) {
-	turn, err := a.place(client)
+	p, err := a.place(client)
 	if err != nil {
 		return nil, err
 	}
 	tellPlaced(ctx)
 	select {
-	case <-turn:
-		return a.leave, nil
+	case <-p.turn:
+		if p.lost {
+			return nil, a.busy()
+		}
+		return func() { a.leave(client) }, nil
 	case <-ctx.Done():
-		if !a.withdraw(client, turn) {
-			a.leave() // its turn came at the same moment
+		if !a.withdraw(client, p) && !p.lost {
+			a.leave(client) // its turn came at the same moment
 		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-// place gives the client's run its place in the queue; its turn comes when the
-// channel is closed.
-func (a *admission) place(client string) (turn chan struct{}, err error) {
+func (a *admission) busy() error {
+	return &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
+}
+
+// place gives the client's run its place in the queue.
+func (a *admission) place(client string) (*place, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	turn = make(chan struct{})
+	p := &place{turn: make(chan struct{})}
 	if a.free > 0 {
-		a.free--
-		close(turn)
-		return turn, nil
+		a.begin(client)
+		close(p.turn)
+		return p, nil
 	}
-	if a.room == 0 {
-		return nil, &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
+	if a.room == 0 && !a.makeRoom(client) {
+		return nil, a.busy()
 	}
 	a.room--
 	if len(a.waiting[client]) == 0 {
 		a.clients = append(a.clients, client)
 	}
-	a.waiting[client] = append(a.waiting[client], turn)
-	return turn, nil
+	a.waiting[client] = append(a.waiting[client], p)
+	return p, nil
+}
+
+// makeRoom takes the newest place of the client that has most, if it has more than
+// this one will have.
+func (a *admission) makeRoom(client string) bool {
+	most := ""
+	for _, other := range a.clients {
+		if len(a.waiting[other]) > len(a.waiting[most]) {
+			most = other
+		}
+	}
+	of := a.waiting[most]
+	if len(of) <= len(a.waiting[client])+1 {
+		return false
+	}
+	newest := of[len(of)-1]
+	newest.lost = true
+	close(newest.turn)
+	a.remove(most, newest)
+	return true
+}
+
+// begin takes a free place. The caller holds mu.
+func (a *admission) begin(client string) {
+	a.free--
+	a.running[client]++
 }
 
 // tryEnter is enter for who does not wait.
-func (a *admission) tryEnter() (leave func(), ok bool) {
+func (a *admission) tryEnter(client string) (leave func(), ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.free == 0 {
 		return nil, false
 	}
-	a.free--
-	return a.leave, true
+	a.begin(client)
+	return func() { a.leave(client) }, true
 }
 
 type placedKey struct{}
@@ -109,47 +151,51 @@ func tellPlaced(ctx context.Context) {
 	}
 }
 
-// leave gives the place to the next client's oldest run.
-func (a *admission) leave() {
+// leave gives the client's place to the oldest run of the client that has fewest
+// places; of several, to the one whose turn is next.
+func (a *admission) leave(client string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.free++
+	if a.running[client]--; a.running[client] == 0 {
+		delete(a.running, client)
+	}
 	if len(a.clients) == 0 {
-		a.free++
 		return
 	}
-	client := a.clients[0]
-	a.clients = a.clients[1:]
-	turn := a.waiting[client][0]
-	a.waiting[client] = a.waiting[client][1:]
-	if len(a.waiting[client]) > 0 {
-		a.clients = append(a.clients, client)
-	} else {
-		delete(a.waiting, client)
+	next := a.clients[0]
+	for _, other := range a.clients {
+		if a.running[other] < a.running[next] {
+			next = other
+		}
 	}
-	a.room++
-	close(turn)
+	p := a.waiting[next][0]
+	a.remove(next, p)
+	if i := slices.Index(a.clients, next); i >= 0 { // it waits for more: the others come first
+		a.clients = append(slices.Delete(a.clients, i, i+1), next)
+	}
+	a.begin(next)
+	close(p.turn)
 }
 
-// withdraw takes a run out of the queue, or says that its turn has come.
-func (a *admission) withdraw(client string, turn chan struct{}) bool {
+// withdraw takes a run out of the queue, or says that it is there no more.
+func (a *admission) withdraw(client string, p *place) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, other := range a.waiting[client] {
-		if other != turn {
-			continue
-		}
-		a.waiting[client] = append(a.waiting[client][:i:i], a.waiting[client][i+1:]...)
-		a.room++
-		if len(a.waiting[client]) == 0 {
-			delete(a.waiting, client)
-			for j, name := range a.clients {
-				if name == client {
-					a.clients = append(a.clients[:j:j], a.clients[j+1:]...)
-					break
-				}
-			}
-		}
-		return true
+	return a.remove(client, p)
+}
+
+// remove takes a run out of the queue. The caller holds mu.
+func (a *admission) remove(client string, p *place) bool {
+	i := slices.Index(a.waiting[client], p)
+	if i < 0 {
+		return false
 	}
-	return false
+	a.waiting[client] = slices.Delete(a.waiting[client], i, i+1)
+	a.room++
+	if len(a.waiting[client]) == 0 {
+		delete(a.waiting, client)
+		a.clients = slices.DeleteFunc(a.clients, func(name string) bool { return name == client })
+	}
+	return true
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -65,7 +66,69 @@ func TestAdmissionRefusesWhenFull(t *testing.T) {
 		} else {
 			leave()
 		}
-		if a.free != 1 || a.room != 1 || len(a.waiting) != 0 || len(a.clients) != 0 {
+		if a.free != 1 || a.room != 1 || len(a.waiting) != 0 || len(a.clients) != 0 || len(a.running) != 0 {
+			t.Errorf("left over: %+v", a)
+		}
+	})
+}
+
+// TestAdmissionIsShared: a client that was first has half of the places and of the
+// queue while another wants the rest, and all while nobody does.
+func TestAdmissionIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, queue = 4, 8
+		a := newAdmission(Limits{Running: places, Waiting: queue})
+		var mu sync.Mutex
+		busy, running := map[string]int{}, map[string]int{}
+		count := func(of map[string]int, client string, more int) {
+			mu.Lock()
+			defer mu.Unlock()
+			of[client] += more
+		}
+		end := map[string]chan bool{"first": make(chan bool), "second": make(chan bool)}
+		send := func(client string, runs int) {
+			for range runs {
+				go func() {
+					leave, err := a.enter(t.Context(), client)
+					if err != nil {
+						var full *BusyError
+						if !errors.As(err, &full) {
+							t.Error(err)
+						}
+						count(busy, client, 1)
+						return
+					}
+					count(running, client, 1)
+					<-end[client]
+					count(running, client, -1)
+					leave()
+				}()
+				synctest.Wait()
+			}
+		}
+		send("first", places+queue)
+		if running["first"] != places || len(a.waiting["first"]) != queue || busy["first"] != 0 {
+			t.Fatalf("alone the first has %d places and %d in the queue", running["first"], len(a.waiting["first"]))
+		}
+		send("second", queue)
+		if len(a.waiting["first"]) != queue/2 || len(a.waiting["second"]) != queue/2 {
+			t.Errorf("the queue holds %d of the first's and %d of the second's", len(a.waiting["first"]), len(a.waiting["second"]))
+		}
+		if busy["first"] != queue/2 || busy["second"] != queue/2 {
+			t.Errorf("refused were %v", busy)
+		}
+		for range places / 2 {
+			end["first"] <- true
+			synctest.Wait()
+		}
+		if running["first"] != places/2 || running["second"] != places/2 {
+			t.Errorf("after as many ends as are half of the places there run %v", running)
+		}
+		for _, client := range end {
+			close(client)
+		}
+		synctest.Wait()
+		if a.free != places || a.room != queue || len(a.waiting) != 0 || len(a.clients) != 0 || len(a.running) != 0 {
 			t.Errorf("left over: %+v", a)
 		}
 	})

@@ -642,7 +642,7 @@ func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	giveBack, ok := o.turn.tryEnter()
+	giveBack, ok := o.turn.tryEnter(client)
 	if !ok {
 		return nil, nil
 	}
