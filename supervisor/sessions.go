@@ -407,6 +407,9 @@ func (o *openSession) keep(packages []Package) {
 func (o *openSession) use() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.ctx.Err() != nil {
+		return noSession(o.id)
+	}
 	if o.users > maxWaitingCells {
 		return &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
 	}
@@ -431,12 +434,16 @@ func (o *openSession) renew() {
 	}
 }
 
-// expire ends a session that nobody uses.
+// expire ends a session that nobody uses. Its time may have been up just before a
+// use that has begun since, or come to its end; who comes later finds no session.
 func (s *Supervisor) expire(o *openSession) {
 	o.mu.Lock()
-	unused := o.users == 0
+	expires := o.users == 0 && time.Since(o.used) >= o.request.Idle
+	if expires {
+		o.end(errExpired)
+	}
 	o.mu.Unlock()
-	if !unused {
+	if !expires {
 		return
 	}
 	s.endSession(o, errExpired)
@@ -590,6 +597,9 @@ func (s *Supervisor) Workspace(_ context.Context, client, id string) (string, *w
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.ctx.Err() != nil {
+		return "", nil, noSession(o.id)
+	}
 	o.used = time.Now()
 	if o.users == 0 {
 		o.renew()

@@ -482,3 +482,34 @@ func TestSessionsAreRaced(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiryAndUseAreRaced: a call that comes when the idle time is up either finds no
+// session or has it to its end, and one that was just used does not expire.
+func TestExpiryAndUseAreRaced(t *testing.T) {
+	s, _ := withCells(t)
+	for range 300 {
+		o, err := s.newSession(SessionRequest{Client: "a", Language: Python}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cell(t, s, "a", o.id, "")
+		s.expire(o) // its timer went off before the cell began
+		if r := cell(t, s, "a", o.id, ""); string(r.Value) != "2" {
+			t.Fatalf("a session expired that was just used: %+v", r)
+		}
+		o.mu.Lock()
+		o.used = o.used.Add(-o.request.Idle)
+		o.mu.Unlock()
+		var all sync.WaitGroup
+		all.Go(func() { s.expire(o) })
+		all.Go(func() {
+			r, err := s.RunCell(t.Context(), o.id, Program{Client: "a", Language: Python}, func(Event) {})
+			var none *ProgramError
+			if err == nil && (r.Status != Completed || r.State != "") || err != nil && !errors.As(err, &none) {
+				t.Errorf("a call that came as the session expired gave %+v %v", r, err)
+			}
+		})
+		all.Wait()
+		_ = s.DestroySession("a", o.id)
+	}
+}
