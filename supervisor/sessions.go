@@ -323,6 +323,9 @@ func (o *openSession) run(ctx context.Context, p Program, emit func(Event)) (Res
 	}
 	if o.session == nil {
 		session, err := o.opener.OpenSession(ctx, o.options, emit)
+		if err != nil && ctx.Err() != nil {
+			return cancelledBefore(ctx, o), nil
+		}
 		if err != nil {
 			return Result{}, err
 		}

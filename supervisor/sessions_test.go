@@ -20,6 +20,9 @@ import (
 type cells struct {
 	mu     sync.Mutex
 	opened []*countedSession
+	// opening, where there is one, is told of each session that is being opened, which
+	// then takes until it is cancelled.
+	opening chan bool
 }
 
 func (c *cells) Describe() Description {
@@ -34,7 +37,12 @@ func (c *cells) Run(context.Context, Program, func(Event)) (Result, error) {
 	return Result{Status: Completed}, nil
 }
 
-func (c *cells) OpenSession(_ context.Context, o SessionOptions, _ func(Event)) (Session, error) {
+func (c *cells) OpenSession(ctx context.Context, o SessionOptions, _ func(Event)) (Session, error) {
+	if c.opening != nil {
+		c.opening <- true
+		<-ctx.Done()
+		return nil, errors.New("its process has ended")
+	}
 	s := &countedSession{options: o, ended: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -511,5 +519,39 @@ func TestExpiryAndUseAreRaced(t *testing.T) {
 		})
 		all.Wait()
 		_ = s.DestroySession("a", o.id)
+	}
+}
+
+// TestACallCancelledWhileItsSessionOpensIsCancelled: that its process ended is no
+// news to who had it ended.
+func TestACallCancelledWhileItsSessionOpensIsCancelled(t *testing.T) {
+	for name, test := range map[string]struct {
+		cancel func(s *Supervisor, call context.CancelFunc, id, execution string)
+		state  State
+	}{
+		"by the call's end":  {func(_ *Supervisor, call context.CancelFunc, _, _ string) { call() }, StateKept},
+		"by its name":        {func(s *Supervisor, _ context.CancelFunc, _, execution string) { s.Cancel("a", execution) }, StateKept},
+		"by a reset":         {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _, _ = s.ResetSession(t.Context(), "a", id) }, StateLost},
+		"by the end of both": {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _ = s.DestroySession("a", id) }, StateLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := withCells(t)
+			c.opening = make(chan bool)
+			id, err := s.DefaultSession("a", Python)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, call := context.WithCancel(t.Context())
+			defer call()
+			execution := NewID()
+			go func() {
+				<-c.opening
+				test.cancel(s, call, id, execution)
+			}()
+			r, err := s.RunCell(ctx, id, Program{ID: execution, Client: "a", Language: Python}, func(Event) {})
+			if err != nil || r.Status != Cancelled || r.State != test.state || r.ExecutionID != execution {
+				t.Errorf("have %+v %v, want it cancelled and the state %s", r, err, test.state)
+			}
+		})
 	}
 }

@@ -123,16 +123,8 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 		if ctx.Err() == nil { // there is no room, or the session has ended
 			return Result{}, err
 		}
-		result := Result{ExecutionID: p.ID, Status: Cancelled, ExitCode: 130, Error: &GuestError{
-			Name: "Cancelled", Message: "the execution was cancelled before it started",
-		}}
-		switch {
-		case in == nil:
-		case errors.Is(context.Cause(ctx), errReset):
-			result.State = StateLost
-		default:
-			result.State = StateKept
-		}
+		result := cancelledBefore(ctx, in)
+		result.ExecutionID = p.ID
 		return result, nil
 	}
 	defer leave()
@@ -160,6 +152,21 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err
+}
+
+// cancelledBefore is the result of a program whose context ended before it began.
+func cancelledBefore(ctx context.Context, in *openSession) Result {
+	result := Result{Status: Cancelled, ExitCode: 130, Error: &GuestError{
+		Name: "Cancelled", Message: "the execution was cancelled before it started",
+	}}
+	switch {
+	case in == nil:
+	case in.ctx.Err() != nil, errors.Is(context.Cause(ctx), errReset):
+		result.State = StateLost
+	default:
+		result.State = StateKept
+	}
+	return result
 }
 
 // Install fetches a program's packages into the cache when there is a place, as for a
