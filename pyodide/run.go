@@ -59,12 +59,16 @@ func newRun(e *Engine, rt *runtime, w *worker, p supervisor.Program, emit func(s
 
 // do runs the program to its end.
 func (r *run) do(ctx context.Context) (supervisor.Result, error) {
-	child, limits := r.worker.child, r.e.o.Limits
+	child := r.worker.child
 	r.grant = r.rt.gateway.Grant(r.tell)
 	r.grant.At(child.gateway)
 	defer r.grant.Close()
 	child.Attach(ctx, r.emit)
-	child.SetDeadline(limits.InstallTimeout, "package installation")
+	if r.worker.ready {
+		child.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
+	} else {
+		child.SetDeadline(startTime, "the start of Python")
+	}
 	go r.send(r.request())
 	outcome := deno.ReadOutcomeThen(r.worker.frames, r.worker.child.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
 	exit := child.Wait()
@@ -145,6 +149,7 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)
 	case frame.Type == deno.ReadyFrame && !r.worker.ready:
 		r.worker.getReady()
+		r.worker.child.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 		return nil
 	case frame.Type == resolveFrame && r.wish == nil:
 		return r.resolve(frame)

@@ -97,11 +97,11 @@ func (s *session) start(permissions deno.Permissions, o supervisor.SessionOption
 
 // awaitReady waits until the child takes cells, and ends it when it does not.
 func (s *session) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.e.o.Limits.InstallTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the start of Python took longer than %v", startTime))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { s.worker.child.Kill(supervisor.Cancelled, "the session did not start") })
 	err := s.worker.awaitReady()
-	if !stop() && err == nil {
+	if !stop() {
 		err = context.Cause(ctx)
 	}
 	if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"rillbox/cache"
 	"rillbox/deno"
@@ -26,6 +27,10 @@ const (
 	// largest is the list of what was installed.
 	startLimit = 4 << 20
 )
+
+// startTime is how long a child may take until it has loaded Python, which takes a
+// second on a slow machine.
+var startTime = 30 * time.Second // tests have less
 
 // Frames of the worker's own; see worker.ts.
 const (
@@ -53,7 +58,9 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "the server ends") })()
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "it is not ready in time") })()
 	if err := w.awaitReady(); err != nil {
 		exit := w.discard()
 		e.o.Log.Debug("a warm Python worker did not start", "error", err, "stderr", exit.Stderr.String())

@@ -1,0 +1,34 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rillbox/supervisor"
+)
+
+// TestAStartHasALimit: a child that does not get as far as to take a program, stopped
+// as it may be, is not waited for as long as an installation may take.
+func TestAStartHasALimit(t *testing.T) {
+	e := newEngine(t)
+	defer func(d time.Duration) { startTime = d }(startTime)
+	startTime = time.Millisecond // none is so fast
+	const want = "the start of Python took longer than 1ms"
+	r, err := e.Run(t.Context(), python("1"), func(supervisor.Event) {})
+	if err != nil || r.Status != supervisor.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, want) {
+		t.Errorf("a run: %+v %v", r, err)
+	}
+	if s, err := e.OpenSession(t.Context(), supervisor.SessionOptions{Language: supervisor.Python, Workspace: t.TempDir()}, func(supervisor.Event) {}); err == nil {
+		s.Close()
+		t.Error("a session began")
+	} else if !strings.Contains(err.Error(), want) {
+		t.Errorf("a session: %v", err)
+	}
+	if w, err := e.startAhead(t.Context()); err == nil {
+		w.Discard()
+		t.Error("a worker was started ahead")
+	}
+}
