@@ -65,6 +65,8 @@ type Server struct {
 	stop    context.Context
 	stopNow context.CancelFunc
 	working sync.RWMutex
+	// lastWait is how long the end waits for working.
+	lastWait time.Duration
 }
 
 // New returns a Server for the supervisor's languages.
@@ -81,7 +83,7 @@ func New(o Options) *Server {
 		workspaces: o.Workspaces,
 		clients:    clients{ended: o.Supervisor.EndClient},
 	}
-	s.greeted = make(chan struct{})
+	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	options := &mcp.ServerOptions{
 		Instructions: s.instructions(),
@@ -112,6 +114,10 @@ func New(o Options) *Server {
 // goodbye is how long RunStdio waits, once all runs have ended, for the last
 // answers to be taken by a client that may have stopped reading.
 const goodbye = time.Second
+
+// lastWait is how long RunStdio waits until the calls have ended that it has
+// cancelled. One that reads a file that never answers can't be.
+const lastWait = 5 * time.Second
 
 // RunStdio serves one client on the process's stdin and stdout, until EOF on
 // stdin or the end of ctx; then it ends what still runs and returns. EOF is no
@@ -148,9 +154,18 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	// The SDK's Close waits for its handlers, so their runs are ended first.
 	s.stopNow()
-	s.working.Lock()
-	//lint:ignore SA2001 it only waits for the readers
-	s.working.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		s.working.Lock()
+		//lint:ignore SA2001 it only waits for the readers
+		s.working.Unlock()
+	}()
+	select {
+	case <-idle:
+	case <-time.After(s.lastWait):
+		return errors.New("a call does not end; leaving it")
+	}
 	closed := make(chan struct{})
 	go func() { defer close(closed); session.Close() }()
 	select {

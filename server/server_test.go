@@ -242,6 +242,37 @@ func TestCancelledNotificationEndsTheRun(t *testing.T) {
 	}
 }
 
+// TestTheEndWaitsForNoCallForEver: one that reads what never answers can't be ended.
+func TestTheEndWaitsForNoCallForEver(t *testing.T) {
+	started, never := make(chan bool), make(chan bool)
+	defer close(never)
+	s := newServer(scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+		started <- true
+		<-never
+		return supervisor.Result{}, nil
+	}}, nil)
+	s.lastWait = time.Millisecond
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, in, out) }()
+	w := newWire(t, toServer, fromServer)
+	w.open()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"1"}}}`)
+	<-started
+	go io.Copy(io.Discard, fromServer)
+	end()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "does not end") {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
 func TestCancelExecution(t *testing.T) {
 	started := make(chan string, 1)
 	s := newServer(hangs(started), nil)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -56,6 +57,9 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	ended := make(chan struct{})
+	defer close(ended)
+	go a.endIn(endTime, ctx, ended)
 	engines, err := a.open()
 	if err != nil {
 		return err
@@ -91,7 +95,25 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	defer prepared.Wait()
 	defer cancel()
-	return srv.RunStdio(ctx)
+	err = srv.RunStdio(ctx)
+	stop() // the end has a limit, whatever its reason
+	return err
+}
+
+// endTime is how long the server's end may take: more than all that it waits for,
+// except what has no limit itself, such as reading a file system that hangs.
+const endTime = 12 * time.Second
+
+// endIn ends the process when its end, which begins with ctx's, takes longer than
+// limit. Its children end with it.
+func (a *app) endIn(limit time.Duration, ctx context.Context, ended <-chan struct{}) {
+	<-ctx.Done()
+	select {
+	case <-ended:
+	case <-time.After(limit):
+		a.log.Error("the end takes too long: something that it waits for does not answer; leaving it", "limit", limit)
+		os.Exit(statusBroken)
+	}
 }
 
 // tellWall says what is around programs.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -51,5 +52,76 @@ func TestASignalCancelsTheRun(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestServeEndsWhileAReadBlocks: a file system that hangs, here a pipe that nobody
+// writes to in place of npm's configuration, does not hold up the end for ever.
+func TestServeEndsWhileAReadBlocks(t *testing.T) {
+	needRuntimes(t)
+	for _, end := range []string{"signal", "end of input"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			pipe := filepath.Join(home, ".npmrc")
+			if err := syscall.Mkfifo(pipe, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "rillbox", "serve")
+			cmd.Env = append(append(os.Environ(), scriptEnvironment(t, t.TempDir())...), "HOME="+home)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(stdout)
+			for _, line := range []string{
+				`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"javascript","code":"1","packages":["is-odd"]}}}`,
+			} {
+				if _, err := io.WriteString(stdin, line+"\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := lines.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			for { // until it reads
+				writer, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+				if err == nil {
+					defer writer.Close()
+					break
+				}
+				if !errors.Is(err, syscall.ENXIO) {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if end == "signal" {
+				err = cmd.Process.Signal(syscall.SIGTERM)
+			} else {
+				err = stdin.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case err := <-ended:
+				if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != statusBroken {
+					t.Errorf("it ended with %v, want exit status %d", err, statusBroken)
+				}
+			case <-time.After(time.Minute):
+				_ = cmd.Process.Kill()
+				t.Error("it does not end")
+			}
+		})
 	}
 }
