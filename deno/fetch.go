@@ -152,12 +152,23 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	switch {
 	case exit.Status == supervisor.Completed:
 		return stdout.Bytes(), nil
+	case exit.Status == supervisor.OutOfMemory && len(fetching) > 0: // nothing of a guest's ran there
+		address := fetching[len(fetching)-1]
+		return nil, &PackageError{Text: fmt.Sprintf("%s can't be fetched: what the registry sends takes more memory to read than the %d MiB that there are (%s)",
+			requestOf(address, args), f.fetchLimits().Memory>>20, hostOf(address))}
 	case exit.Status != supervisor.Failed || exit.Reason != "" && fault == nil:
 		return nil, endedError{exit}
 	case fault == nil:
 		return nil, f.explain(stderr.String()+partial.String(), "", args)
 	}
 	return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), args)
+}
+
+func hostOf(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Host
+	}
+	return address
 }
 
 // urlOn finds, among those being fetched, a URL on the host.
@@ -232,7 +243,10 @@ var (
 func (f fetcher) explainFault(fault *connectError, stderr, address string, args []string) error {
 	var private *privateError
 	var denied *cache.DeniedError
+	var tooMuch *tooMuchError
 	switch {
+	case errors.As(fault, &tooMuch):
+		return &PackageError{Text: fmt.Sprintf("%s can't be fetched from %s: %v", requestOf(address, args), fault.host, tooMuch)}
 	case errors.As(fault, &denied):
 		return &PackageError{Text: fmt.Sprintf("%s: %v", requestOf(address, args), denied)}
 	case errors.As(fault, &private):

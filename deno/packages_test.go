@@ -3,7 +3,11 @@
 package deno_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,6 +118,25 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	missing := run(t, offline, supervisor.Program{Code: `import "not-here"`})
 	if missing.Error == nil || missing.Error.Message != "npm:not-here is not in the cache, and the network is not reachable" || time.Since(start) > 5*time.Second {
 		t.Errorf("offline, missing: %+v after %v", missing.Error, time.Since(start))
+	}
+}
+
+func TestAnEndlessAnswerIsTheRegistrysFault(t *testing.T) {
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		for part := bytes.Repeat([]byte(" "), 1<<20); ; {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(registry.Close)
+	t.Setenv("NPM_CONFIG_REGISTRY", registry.URL)
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	r := run(t, e, supervisor.Program{Code: `import "endless"`})
+	want := fmt.Sprintf("npm:endless can't be fetched from %s: it sent more than the 512 MiB that may come at once", strings.TrimPrefix(registry.URL, "http://"))
+	if r.Error == nil || r.Error.Name != "PackageError" || r.Error.Message != want {
+		t.Errorf("%s %+v", r.Status, r.Error)
 	}
 }
 

@@ -45,6 +45,10 @@ type proxy struct {
 	// upstream is the operator's own proxy for a URL, if any.
 	upstream func(*url.URL) (*url.URL, error)
 
+	// answer and connection are how many bytes one answer, and one connection whose
+	// answers can't be told apart, may bring.
+	answer, connection int64
+
 	user   *url.Userinfo
 	server http.Server
 	stop   context.CancelFunc
@@ -72,12 +76,51 @@ func (e *privateError) Error() string {
 	return fmt.Sprintf("%s is a private or reserved address, which is never fetched from for a program; the operator can name the host in allow_import", e.address)
 }
 
+// The bounds of what is fetched, in bytes: of one answer, as for a wheel, and of an
+// encrypted connection, over which there may come many.
+const (
+	maxAnswer     = 512 << 20
+	maxConnection = 1 << 30
+)
+
+// tooMuchError says that a host did not come to an end.
+type tooMuchError struct{ most int64 }
+
+func (e *tooMuchError) Error() string {
+	return fmt.Sprintf("it sent more than the %d MiB that may come at once", e.most>>20)
+}
+
+// bounded is what a host sends, as far as it may.
+type bounded struct {
+	io.Reader
+	left    int64
+	tooMuch func() error
+}
+
+func (b *bounded) Read(buffer []byte) (int, error) {
+	n, err := b.Reader.Read(buffer)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.tooMuch()
+	}
+	return n, err
+}
+
+// bound bounds what comes from a host.
+func (p *proxy) bound(from io.Reader, host string, most int64) *bounded {
+	return &bounded{from, most, func() error {
+		err := &tooMuchError{most}
+		p.blame(host, err)
+		return err
+	}}
+}
+
 // noLog drops what net/http would log of connections that end early.
 var noLog = log.New(io.Discard, "", 0)
 
 // newProxy makes a proxy, which the caller closes.
 func newProxy(policy cache.Policy, named []string, failed func()) *proxy {
 	p := &proxy{policy: policy, named: named, failed: sync.OnceFunc(failed), upstream: upstreamProxy}
+	p.answer, p.connection = maxAnswer, maxConnection
 	p.user = url.UserPassword("rillbox", rand.Text())
 	p.open.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
 	p.public.DialContext = (&net.Dialer{Timeout: connectTime, Control: checkPublic}).DialContext
@@ -167,9 +210,19 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	forward := httputil.ReverseProxy{
-		Rewrite:      func(*httputil.ProxyRequest) {}, // the URL is whole already
-		Transport:    p.transport(r.URL),
-		ErrorLog:     noLog,
+		Rewrite:   func(*httputil.ProxyRequest) {}, // the URL is whole already
+		Transport: p.transport(r.URL),
+		ErrorLog:  noLog,
+		ModifyResponse: func(r *http.Response) error {
+			if r.ContentLength > p.answer {
+				return &tooMuchError{p.answer}
+			}
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{p.bound(r.Body, host, p.answer), r.Body}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r, host, err) },
 	}
 	r.Header.Del("Proxy-Authorization")
@@ -197,7 +250,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	var up sync.WaitGroup
 	up.Go(func() { _, _ = io.Copy(remote, buffered); closeWrite(remote) })
-	_, _ = io.Copy(local, remote)
+	_, _ = io.Copy(local, p.bound(remote, hostPort(target), p.connection))
 	closeWrite(local)
 	up.Wait()
 }
@@ -215,12 +268,17 @@ func (p *proxy) fail(w http.ResponseWriter, r *http.Request, host string, err er
 	if r.Context().Err() != nil {
 		return
 	}
+	p.blame(host, err)
+	http.Error(w, err.Error(), http.StatusBadGateway)
+}
+
+// blame keeps the first thing that went wrong, and says so.
+func (p *proxy) blame(host string, err error) {
 	p.mu.Lock()
 	if p.fault == nil {
 		p.fault = &connectError{host, err}
 	}
 	p.mu.Unlock()
-	http.Error(w, err.Error(), http.StatusBadGateway)
 	p.failed()
 }
 

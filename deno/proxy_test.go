@@ -221,3 +221,41 @@ func TestCheckPublicSeesTheAddress(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestProxyBoundsWhatComes: a host that never comes to an end is cut off and blamed.
+func TestProxyBoundsWhatComes(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		for _, told := range []bool{false, true} {
+			s, u := site(t, secure)
+			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if told {
+					w.Header().Set("Content-Length", "10000000000")
+				}
+				for part := make([]byte, 64<<10); ; {
+					if _, err := w.Write(part); err != nil {
+						return
+					}
+				}
+			})
+			p, failed := start(t, cache.Policy{}, []string{u.Host})
+			p.answer, p.connection = 1<<20, 1<<20
+			resp, err := through(t, p, s).Get(s.URL + "/x")
+			if err == nil {
+				var n int64
+				n, err = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if told && !secure && resp.StatusCode == http.StatusBadGateway {
+					err = errors.New("refused")
+				}
+				if n > 1<<20 {
+					t.Errorf("TLS %v: %d bytes came", secure, n)
+				}
+			}
+			var tooMuch *tooMuchError
+			fault := p.close()
+			if err == nil || failed.Load() != 1 || fault == nil || fault.host != u.Host || !errors.As(fault, &tooMuch) {
+				t.Errorf("TLS %v, length told %v: %v, %d failures told, the fault is %v", secure, told, err, failed.Load(), fault)
+			}
+		}
+	}
+}
