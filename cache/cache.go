@@ -138,7 +138,7 @@ func (c *Cache) Close() error {
 	return c.live.close()
 }
 
-// Dir is the cache's directory, absolute.
+// Dir is the cache's directory, absolute and without symbolic links.
 func (c *Cache) Dir() string { return c.dir }
 
 // Offline says that the network must not be asked.
@@ -151,6 +151,12 @@ func (c *Cache) makeDirs() error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
+	// Children are told paths and look at them without links, as their walls do.
+	real, err := filepath.EvalSymlinks(c.dir)
+	if err != nil {
+		return err
+	}
+	c.dir = real
 	st, err := os.Stat(c.dir)
 	if err != nil {
 		return err

@@ -3,10 +3,15 @@
 package pyodide
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"rillbox/cache"
+	"rillbox/cache/cachetest"
 	"rillbox/supervisor"
 )
 
@@ -30,5 +35,27 @@ func TestAStartHasALimit(t *testing.T) {
 	if w, err := e.startAhead(t.Context()); err == nil {
 		w.Discard()
 		t.Error("a worker was started ahead")
+	}
+}
+
+// TestTheCacheMayBeBehindALink: wherever in its path the link is.
+func TestTheCacheMayBeBehindALink(t *testing.T) {
+	dir := cachetest.Open(t).Dir()
+	link, above := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "above")
+	if err := errors.Join(os.Symlink(dir, link), os.Symlink(filepath.Dir(dir), above)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, filepath.Join(above, filepath.Base(dir))} {
+		c, err := cache.Open(path, cache.Options{Log: cachetest.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		for _, without := range []bool{false, true} {
+			e := newEngine(t, func(o *Options) { o.Cache, o.WithoutSecondWall = c, without })
+			if r := completed(t, e, python("6 * 7")); string(r.Value) != "42" {
+				t.Errorf("%s: %s", path, r.Value)
+			}
+		}
 	}
 }
