@@ -315,17 +315,22 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestASnapshotThatIsNotLoadedIsMadeAnew has a snapshot of its own, since it is
-// another one for a Pyodide of the operator's own.
-func TestASnapshotThatIsNotLoadedIsMadeAnew(t *testing.T) {
+// TestASnapshotThatIsNotLoadedIsReplacedForOneself has a snapshot of its own, since it
+// is another one for a Pyodide of the operator's own. The shared one stays: others may
+// use it.
+func TestASnapshotThatIsNotLoadedIsReplacedForOneself(t *testing.T) {
 	whole := newEngine(t)
 	own := func(o *Options) { o.Path = whole.runtime.pyodide.Dir }
 	key := newEngine(t, own).runtime.key
 	if key == whole.runtime.key {
 		t.Fatal("the operator's Pyodide has the same snapshot as ours")
 	}
-	t.Cleanup(func() { _ = whole.o.Cache.Remove(snapshotKind, key) })
-	if _, err := whole.o.Cache.Put(t.Context(), snapshotKind, key, strings.NewReader("no snapshot")); err != nil {
+	t.Cleanup(func() {
+		_ = whole.o.Cache.Remove(snapshotKind, key)
+		_ = whole.o.Cache.Remove(snapshotKind, key+"/again")
+	})
+	shared, err := whole.o.Cache.Put(t.Context(), snapshotKind, key, strings.NewReader("no snapshot"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	e := newEngine(t, own)
@@ -339,6 +344,9 @@ func TestASnapshotThatIsNotLoadedIsMadeAnew(t *testing.T) {
 		})
 	}
 	runs.Wait()
+	if path, err := whole.o.Cache.Get(snapshotKind, key); err != nil || path != shared {
+		t.Errorf("the shared snapshot is now %s, %v", path, err)
+	}
 	if r := completed(t, newEngine(t, own), python("6 * 7")); string(r.Value) != "42" {
 		t.Errorf("value %s", r.Value)
 	}

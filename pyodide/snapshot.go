@@ -28,6 +28,11 @@ func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, making func()) e
 	if err != nil {
 		return err
 	}
+	return e.useSnapshot(ctx, rt, key, making)
+}
+
+// useSnapshot is takeSnapshot for the snapshot of this key.
+func (e *Engine) useSnapshot(ctx context.Context, rt *runtime, key string, making func()) (err error) {
 	rt.snapshot, _, err = e.o.Cache.GetOrPut(ctx, snapshotKind, key, func(ctx context.Context, w io.Writer) error {
 		making()
 		return e.makeSnapshot(ctx, rt, w)
@@ -54,7 +59,8 @@ type renewal struct {
 }
 
 // renew gives a runtime with another snapshot in place of one whose snapshot was
-// not loaded; false when there is none.
+// not loaded; false when there is none. The one that others may well load stays, and
+// all who can't load it have the other one in common.
 func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Event)) (*runtime, bool) {
 	e.renewal.mu.Lock()
 	defer e.renewal.mu.Unlock()
@@ -65,14 +71,11 @@ func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Ev
 		return now, now != rt && now != nil
 	}
 	e.renewal.done = true
-	e.o.Log.Warn("the snapshot of Python was not loaded and is made anew")
+	e.o.Log.Warn("the snapshot of Python was not loaded and another one is taken")
 	fresh := *rt
-	err := e.o.Cache.Remove(snapshotKind, rt.key)
-	if err == nil {
-		err = e.takeSnapshot(ctx, &fresh, func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
-	}
+	err := e.useSnapshot(ctx, &fresh, rt.key+"/again", func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
 	if err != nil {
-		e.o.Log.Warn("the snapshot of Python can't be made anew", "error", err)
+		e.o.Log.Warn("the snapshot of Python can't be made", "error", err)
 		return nil, false
 	}
 	e.mu.Lock()
