@@ -94,8 +94,8 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	if !slices.Contains(stages, "fetching left 1.2.0") || !slices.Contains(stages, "fetching deep 2.0.1") {
 		t.Errorf("the stages do not tell what is fetched: %q", stages)
 	}
-	if !slices.Contains(got.Notes, `"left" was resolved as npm:left`) {
-		t.Errorf("the notes do not tell how the bare import was resolved: %q", got.Notes)
+	if len(got.Notes) > 0 {
+		t.Errorf("the notes tell what the packages do: %q", got.Notes)
 	}
 
 	asked := r.requests()

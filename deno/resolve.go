@@ -15,7 +15,6 @@ type resolution struct {
 	imports map[string]string // the import map
 	roots   []specifier       // what must be in Deno's cache, each once, sorted
 	modules []string          // what is imported by a literal, as Deno takes it
-	notes   []string
 }
 
 // resolve maps bare specifiers to packages, save those of Node's built-in
@@ -75,9 +74,6 @@ func (r *resolution) resolveBare(text string, s specifier, asked map[string]spec
 	r.imports[text] = s.String()
 	if s.version == "" || text == s.name {
 		r.mapPackage(s)
-	}
-	if note := fmt.Sprintf("%q was resolved as %s", text, s); !slices.Contains(r.notes, note) {
-		r.notes = append(r.notes, note)
 	}
 	return s
 }

@@ -76,7 +76,6 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	}
 	refine(&r, p, m, scan)
 	r.Packages = install.Packages
-	r.Notes = append(r.Notes, wanted.notes...)
 	if m.tooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}

@@ -48,7 +48,7 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 		return cellPackages{}, &PackageError{Text: err.Error()}
 	}
 	roots := slices.DeleteFunc(slices.Clone(r.roots), func(root specifier) bool { return s.packages.exact[root.String()] != "" })
-	w := cellPackages{notes: r.notes}
+	var w cellPackages
 	if len(roots) > 0 {
 		p, err := s.engine.plan(ctx, *s.engine.binary, s.permissions, roots, emit)
 		if err != nil {

@@ -18,27 +18,28 @@ import (
 
 // runArgs are the arguments of run_code.
 type runArgs struct {
-	Language       string   `json:"language,omitempty" jsonschema:"What the code is written in. With a session_id it may be left out."`
-	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell: it sees what the cells before it defined."`
-	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session, from create_session, or of your \"default\" one, which is made when it is first named, one for each language. Absent: a fresh process that keeps nothing."`
-	Files          fileArgs `json:"files,omitempty" jsonschema:"Files to have in the current directory, by name: text as a string, bytes as {base64: …}. The program may then read and write there, and files that it made or changed come back; {} gives it an empty directory. A session has its own, which these are added to."`
-	Packages       []string `json:"packages,omitempty" jsonschema:"Packages to have ready before the program starts, where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers (lodash@4, jsr:@std/csv). Python: requirements or wheel URLs (numpy>=2, httpx[http2])."`
-	Stdin          string   `json:"stdin,omitempty" jsonschema:"The program's standard input."`
-	Args           []string `json:"args,omitempty" jsonschema:"The program's arguments: Deno.args, process.argv.slice(2) or sys.argv[1:]."`
-	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"How long the program itself may run; package installation has its own limit."`
-	Permissions    []string `json:"permissions,omitempty" jsonschema:"Deno permission flags (--allow-net=example.com) that narrow what the operator granted, never widen it; an empty list means none. Absent: all that was granted."`
+	Language       string   `json:"language,omitempty" jsonschema:"Not needed with a session_id other than default."`
+	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell."`
+	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session, from create_session, or of \"default\", which is made when first named, one for each language."`
+	Files          fileArgs `json:"files,omitempty" jsonschema:"Files for the current directory, by name. The program may then read and write there, and what it made or changed comes back; {} gives an empty directory. A session has its own, which these are added to."`
+	Packages       []string `json:"packages,omitempty" jsonschema:"Only where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: lodash@4, jsr:@std/csv, https: URLs. Python: numpy>=2, httpx[http2], wheel URLs."`
+	Stdin          string   `json:"stdin,omitempty" jsonschema:"Standard input."`
+	Args           []string `json:"args,omitempty" jsonschema:"Deno.args, process.argv.slice(2) or sys.argv[1:]."`
+	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"How long the program itself may run."`
+	MaxOutputBytes *int64   `json:"max_output_bytes,omitempty" jsonschema:"How much of what it prints, and of its value, the answer may have."`
+	Permissions    []string `json:"permissions,omitempty" jsonschema:"Deno permission flags (--allow-net=example.com) that narrow what the operator granted; [] means none. Absent: all that was granted."`
 }
 
 // installArgs are the arguments of install_packages.
 type installArgs struct {
-	Language  string   `json:"language,omitempty" jsonschema:"The language whose packages they are. With a session_id it may be left out."`
-	SessionID string   `json:"session_id,omitempty" jsonschema:"Installs them in this session as well, ready to be imported."`
-	Packages  []string `json:"packages" jsonschema:"What to fetch. JavaScript and TypeScript: npm names or npm:, jsr:, https: specifiers. Python: requirements or wheel URLs."`
+	Language  string   `json:"language,omitempty" jsonschema:"As in run_code."`
+	SessionID string   `json:"session_id,omitempty" jsonschema:"Installs them in this session as well."`
+	Packages  []string `json:"packages" jsonschema:"What to fetch, as in run_code."`
 }
 
 // cancelArgs are the arguments of cancel_execution.
 type cancelArgs struct {
-	ExecutionID string `json:"execution_id" jsonschema:"The id from the execution's first progress message."`
+	ExecutionID string `json:"execution_id" jsonschema:"From its first progress message."`
 }
 
 // runtimesArgs are the arguments of list_runtimes.
@@ -153,9 +154,15 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	if a.Stdin != "" {
 		p.Stdin = strings.NewReader(a.Stdin)
 	}
+	if m := a.MaxOutputBytes; m != nil && (*m < minOutput || *m > s.maxOutput()) {
+		return supervisor.Program{}, fmt.Errorf("max_output_bytes %d is out of range: use %d to %d, or leave it out for %d", *m, minOutput, s.maxOutput(), maxOutput)
+	}
 	p.Timeout, err = timeoutOf("timeout_seconds", a.TimeoutSeconds, minTimeout, s.limits.MaxTimeout, s.limits.Timeout)
 	return p, err
 }
+
+// maxOutput is the largest max_output_bytes: all that is kept of a run.
+func (s *Server) maxOutput() int64 { return max(maxOutput, 2*s.limits.Output+s.limits.Result) }
 
 // languageOf finds the language that a client named, or that of its session.
 func (s *Server) languageOf(name, session, client string) (alias, error) {

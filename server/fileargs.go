@@ -14,10 +14,10 @@ import (
 // readArgs are the arguments of read_file.
 type readArgs struct {
 	Path      string `json:"path" jsonschema:"The file to read."`
-	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
-	Offset    int64  `json:"offset,omitempty" jsonschema:"Where to begin, in bytes; from the start when absent."`
-	Limit     *int64 `json:"limit,omitempty" jsonschema:"How many bytes to give at most."`
-	Encoding  string `json:"encoding,omitempty" jsonschema:"Give the bytes in this form, whatever they are; when absent, as what they look like."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
+	Offset    int64  `json:"offset,omitempty" jsonschema:"The byte to begin at."`
+	Limit     *int64 `json:"limit,omitempty" jsonschema:"How many bytes at most."`
+	Encoding  string `json:"encoding,omitempty" jsonschema:"Absent: as what the bytes look like."`
 }
 
 func (a readArgs) check() error {
@@ -43,7 +43,7 @@ func (a readArgs) limit(otherwise int64) int64 {
 // writeArgs are the arguments of write_file.
 type writeArgs struct {
 	Path      string  `json:"path" jsonschema:"The file to write."`
-	SessionID string  `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	SessionID string  `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
 	Text      *string `json:"text,omitempty" jsonschema:"The whole content, as text; it is written as UTF-8."`
 	Base64    *string `json:"base64,omitempty" jsonschema:"The whole content, as base64; in place of text."`
 }
@@ -55,14 +55,14 @@ func (a writeArgs) content() ([]byte, error) {
 
 // listArgs are the arguments of list_files.
 type listArgs struct {
-	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
-	Glob      string `json:"glob,omitempty" jsonschema:"List what matches this only."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
+	Glob      string `json:"glob,omitempty" jsonschema:"* and ? within a name, ** for any folders: *.csv is at the top only, **/*.csv anywhere, data all in that folder."`
 }
 
 // deleteArgs are the arguments of delete_file.
 type deleteArgs struct {
 	Path      string `json:"path" jsonschema:"What to delete."`
-	SessionID string `json:"session_id,omitempty" jsonschema:"The session whose workspace it is; absent or \"default\": your default session that was used last."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
 	Recursive bool   `json:"recursive,omitempty" jsonschema:"Delete a folder that is not empty, with all that is in it."`
 }
 

@@ -29,21 +29,21 @@ type Workspaces interface {
 // them in.
 func (s *Server) addFileTools() {
 	yes, no := true, false
-	at := " Paths are relative to the workspace (data/in.csv), or begin with /workspace/; no path leads out of it."
+	at := " Paths: data/in.csv, or /workspace/data/in.csv."
 
 	read := schemaFor[readArgs]()
 	read.Properties["encoding"].Enum = []any{"text", "base64"}
 	read.Properties["offset"].Minimum = number(0)
 	read.Properties["limit"].Minimum = number(1)
 	read.Properties["limit"].Maximum = number(maxRead)
-	given := schemaFor[readOutput]()
+	given := outputFor[readOutput]()
 	given.Properties["encoding"].Enum = []any{"text", "base64", "image"}
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "read_file",
 		Title: "Read a file",
 		Description: "Reads a file of a session's workspace: text as it is, a PNG, JPEG, GIF or WebP as an image, other bytes as base64. " +
-			fmt.Sprintf("Without limit it gives the first %s of text, or %s of other bytes, and says the file's size and where to go on. ", size(readText), size(readBase64)) +
-			"To work with data, open the file in a program instead: reading is for looking." + at,
+			fmt.Sprintf("Without limit the first %s of text, or %s of other bytes, with the file's size and where to go on. ", size(readText), size(readBase64)) +
+			"For looking: to work with data, open the file in a program." + at,
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  read,
 		OutputSchema: given,
@@ -52,23 +52,21 @@ func (s *Server) addFileTools() {
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "write_file",
 		Title: "Write a file",
-		Description: "Makes or replaces a file in a session's workspace, which is the current directory of its programs, and the folders that it needs. " +
-			"Give the content as text or as base64. A file is written as a whole or not at all." + at,
+		Description: "Makes or replaces a file, and the folders that it needs, in a session's workspace: the current directory of its programs. " +
+			"It is written as a whole or not at all." + at,
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[writeArgs](),
-		OutputSchema: schemaFor[writeOutput](),
+		OutputSchema: outputFor[writeOutput](),
 	}, s.writeFile)
 
-	listed := schemaFor[listOutput]()
+	listed := outputFor[listOutput]()
 	listed.Properties["files"].Items.Properties["kind"].Enum = []any{
 		string(workspace.Regular), string(workspace.Folder), string(workspace.Link), string(workspace.Other),
 	}
 	s.mcp.AddTool(&mcp.Tool{
-		Name:  "list_files",
-		Title: "List files",
-		Description: "Lists the files in a session's workspace, folders and all in them, with sizes, times and types, and says how much room is left. " +
-			"A glob narrows it: * and ? within a name, ** for any folders; *.csv is at the top only, **/*.csv anywhere, data all in the folder data. " +
-			fmt.Sprintf("At most %d are listed.", maxListed),
+		Name:         "list_files",
+		Title:        "List files",
+		Description:  fmt.Sprintf("Lists up to %d files of a session's workspace with sizes, times and types, and how much room is left.", maxListed),
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[listArgs](),
 		OutputSchema: listed,
@@ -77,19 +75,19 @@ func (s *Server) addFileTools() {
 	s.mcp.AddTool(&mcp.Tool{
 		Name:         "delete_file",
 		Title:        "Delete a file",
-		Description:  "Deletes a file, a link or an empty folder of a session's workspace; a folder with all that is in it when recursive is true." + at,
+		Description:  "Deletes a file, a link or an empty folder of a session's workspace." + at,
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[deleteArgs](),
-		OutputSchema: schemaFor[deleteOutput](),
+		OutputSchema: outputFor[deleteOutput](),
 	}, s.deleteFile)
 }
 
 // writeOutput is write_file's structured result.
 type writeOutput struct {
-	Path      string `json:"path" jsonschema:"The file's path in the workspace."`
-	URI       string `json:"uri" jsonschema:"The file as an MCP resource."`
-	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size."`
-	Created   bool   `json:"created" jsonschema:"True when there was no such file before."`
+	Path      string `json:"path"`       // The file's path in the workspace
+	URI       string `json:"uri"`        // The file as an MCP resource
+	SizeBytes int64  `json:"size_bytes"` // Its size
+	Created   bool   `json:"created"`    // True when there was no such file before
 }
 
 func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -127,23 +125,23 @@ const maxListed = 1000
 
 // listOutput is list_files' structured result.
 type listOutput struct {
-	Files     []fileInfo `json:"files" jsonschema:"What was found, sorted by path."`
-	Matched   int        `json:"matched" jsonschema:"How many there are, those that are not listed included."`
-	UsedBytes int64      `json:"used_bytes" jsonschema:"What all files of the workspace have."`
-	UsedFiles int64      `json:"used_files" jsonschema:"How many files and folders it has."`
-	MaxBytes  int64      `json:"max_bytes,omitempty" jsonschema:"What it may have at most; absent when there is no limit."`
-	MaxFiles  int64      `json:"max_files,omitempty" jsonschema:"How many files and folders it may have; absent when there is no limit."`
-	ReadOnly  bool       `json:"read_only,omitempty" jsonschema:"True when nothing in it can be written."`
-	Notes     []string   `json:"notes,omitempty" jsonschema:"What is not listed, and why."`
+	Files     []fileInfo `json:"files"`               // What was found, sorted by path
+	Matched   int        `json:"matched"`             // How many there are, those that are not listed included
+	UsedBytes int64      `json:"used_bytes"`          // What all files of the workspace have
+	UsedFiles int64      `json:"used_files"`          // How many files and folders it has
+	MaxBytes  int64      `json:"max_bytes,omitempty"` // What it may have at most; absent when there is no limit
+	MaxFiles  int64      `json:"max_files,omitempty"` // How many files and folders it may have; absent when there is no limit
+	ReadOnly  bool       `json:"read_only,omitempty"` // True when nothing in it can be written
+	Notes     []string   `json:"notes,omitempty"`     // What is not listed, and why
 }
 
 // fileInfo tells of a file.
 type fileInfo struct {
-	Path      string `json:"path" jsonschema:"Its path in the workspace."`
-	Kind      string `json:"kind" jsonschema:"What it is."`
-	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size; 0 but for files."`
-	Modified  string `json:"modified" jsonschema:"When it was last changed, RFC 3339 in UTC."`
-	MIMEType  string `json:"mime_type,omitempty" jsonschema:"What its name says that it is; absent when it says nothing."`
+	Path      string `json:"path"`                // Its path in the workspace
+	Kind      string `json:"kind"`                // What it is
+	SizeBytes int64  `json:"size_bytes"`          // Its size; 0 but for files
+	Modified  string `json:"modified"`            // When it was last changed, RFC 3339 in UTC
+	MIMEType  string `json:"mime_type,omitempty"` // What its name says that it is; absent when it says nothing
 }
 
 func fileInfos(files []workspace.File) []fileInfo {
@@ -226,8 +224,8 @@ func (o listOutput) text() string {
 
 // deleteOutput is delete_file's structured result.
 type deleteOutput struct {
-	Path    string `json:"path" jsonschema:"What was asked for."`
-	Deleted bool   `json:"deleted" jsonschema:"True when it is gone."`
+	Path    string `json:"path"`    // What was asked for
+	Deleted bool   `json:"deleted"` // True when it is gone
 }
 
 func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -148,6 +149,26 @@ func TestFileToolsGolden(t *testing.T) {
 	golden(t, "file_tools.json", out.String())
 }
 
+// TestToolsCost: what every conversation pays before a word is said.
+func TestToolsCost(t *testing.T) {
+	s, _ := newFileServer(t, workspace.Options{})
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	w := newWire(t, toServer, fromServer)
+	w.open()
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	answer := w.read()
+	if n := len(answer); n > 16_000 || strings.Count(answer, `"inputSchema"`) != 12 {
+		t.Errorf("tools/list has %d bytes for %d tools: the most is 16,000 for 12", n, strings.Count(answer, `"inputSchema"`))
+	}
+	toServer.Close()
+	if err := awaitValue(t, ended, "the end of serve"); err != nil {
+		t.Error(err)
+	}
+}
+
 // checkTool checks that a tool is described in full.
 func checkTool(t *testing.T, tool *mcp.Tool) {
 	t.Helper()
@@ -160,9 +181,8 @@ func checkTool(t *testing.T, tool *mcp.Tool) {
 			t.Errorf("%s: %s is not set", tool.Name, hint)
 		}
 	}
-	for _, schema := range []any{tool.InputSchema, tool.OutputSchema} {
-		walkSchema(t, tool.Name, schema, true)
-	}
+	walkSchema(t, tool.Name, tool.InputSchema, true, true)
+	walkSchema(t, tool.Name, tool.OutputSchema, true, false)
 }
 
 func TestReadFile(t *testing.T) {

@@ -46,9 +46,14 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	news.ended(result.Status, result.Duration)
 	s.log.Info("ran a program", "execution", id, "language", program.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration)
-	out := runOutputOf(result)
+	most := maxOutput
+	if args.MaxOutputBytes != nil {
+		most = int(*args.MaxOutputBytes)
+	}
+	forDisplays := max(most/2, most-saidBytes(result))
+	out := runOutputOf(s.fit(result, most-min(textBytes(result.Displays), forDisplays), client))
 	out.SessionID = session
-	content := s.show(&out, result.Displays, shared)
+	content := s.show(&out, result.Displays, shared, forDisplays)
 	content = append(content, s.tellFiles(shared, &out, client, session)...)
 	return out.answer(content...), nil
 }

@@ -24,17 +24,17 @@ const (
 
 // readOutput is read_file's structured result.
 type readOutput struct {
-	Path       string   `json:"path" jsonschema:"The file's path in the workspace."`
-	URI        string   `json:"uri" jsonschema:"The file as an MCP resource."`
-	SizeBytes  int64    `json:"size_bytes" jsonschema:"The size of the whole file."`
-	MIMEType   string   `json:"mime_type" jsonschema:"What its name, or else its content, says that it is."`
-	Encoding   string   `json:"encoding" jsonschema:"How the content is given: as text, as base64, or as an image, which stands beside this."`
-	Content    string   `json:"content,omitempty" jsonschema:"The part of the file that was read; absent for an image."`
-	Offset     int64    `json:"offset" jsonschema:"Where in the file the content begins, in bytes."`
-	NextOffset *int64   `json:"next_offset,omitempty" jsonschema:"The offset to go on with; absent when nothing is left."`
-	Width      int      `json:"width,omitempty" jsonschema:"The width of the image, in pixels."`
-	Height     int      `json:"height,omitempty" jsonschema:"The height of the image, in pixels."`
-	Notes      []string `json:"notes,omitempty" jsonschema:"What is not as it is in the file."`
+	Path       string   `json:"path"`                  // The file's path in the workspace
+	URI        string   `json:"uri"`                   // The file as an MCP resource
+	SizeBytes  int64    `json:"size_bytes"`            // The size of the whole file
+	MIMEType   string   `json:"mime_type"`             // What its name, or else its content, says that it is
+	Encoding   string   `json:"encoding"`              // How the content is given: as text, as base64, or as an image, which stands beside this
+	Content    string   `json:"content,omitempty"`     // The part of the file that was read; absent for an image
+	Offset     int64    `json:"offset"`                // Where in the file the content begins, in bytes
+	NextOffset *int64   `json:"next_offset,omitempty"` // The offset to go on with; absent when nothing is left
+	Width      int      `json:"width,omitempty"`       // The width of the image, in pixels
+	Height     int      `json:"height,omitempty"`      // The height of the image, in pixels
+	Notes      []string `json:"notes,omitempty"`       // What is not as it is in the file
 }
 
 func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

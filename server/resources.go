@@ -113,9 +113,12 @@ func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch req := req.(type) {
 		case *mcp.ReadResourceRequest:
+			if _, ok := s.outputs.read(s.clients.name(req.Session), req.Params.URI); ok {
+				return next(ctx, method, req)
+			}
 			session, name, ok := parseFileURI(req.Params.URI)
 			if !ok || s.workspaces == nil {
-				return nil, noResource(req.Params.URI, "its URI is not one of a file here ("+filesTemplate+")")
+				return nil, noResource(req.Params.URI, "it is no file ("+filesTemplate+"), and no output ("+outputsTemplate+") that is still kept")
 			}
 			req.Params.URI = fileURI(session, name)
 		case *mcp.ListResourcesRequest:

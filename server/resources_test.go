@@ -32,7 +32,7 @@ func TestResources(t *testing.T) {
 			w.guestWrites(first, "large", make([]byte, maxResource+1))
 
 			templates, err := session.ListResourceTemplates(ctx, nil)
-			if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].URITemplate != filesTemplate {
+			if err != nil || len(templates.ResourceTemplates) != 2 || templates.ResourceTemplates[0].URITemplate != outputsTemplate || templates.ResourceTemplates[1].URITemplate != filesTemplate {
 				t.Fatalf("templates: %+v, %v", templates, err)
 			}
 			template, err := uritemplate.New(filesTemplate)

@@ -14,63 +14,63 @@ import (
 
 // runOutput is run_code's structured result.
 type runOutput struct {
-	Status          string          `json:"status" jsonschema:"How the run ended; anything but completed also sets isError."`
-	ExitCode        int             `json:"exit_code" jsonschema:"The program's exit code; 128 + n when signal n ended it."`
-	Stdout          string          `json:"stdout" jsonschema:"What the program wrote to standard output."`
-	Stderr          string          `json:"stderr" jsonschema:"What the program wrote to standard error."`
-	Truncated       *truncated      `json:"truncated,omitempty" jsonschema:"How many bytes were left out of the middle of each stream; absent when none were."`
-	Result          json.RawMessage `json:"result,omitempty" jsonschema:"The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string."`
-	Error           *guestError     `json:"error,omitempty" jsonschema:"What went wrong; absent when nothing did."`
-	DurationMS      int64           `json:"duration_ms" jsonschema:"Wall-clock time of the program itself."`
-	CPUMS           int64           `json:"cpu_ms" jsonschema:"Processor time, the runtime's start included."`
-	PeakMemoryBytes int64           `json:"peak_memory_bytes" jsonschema:"The most memory that was in use at once, the runtime's own included."`
-	Packages        []packageInfo   `json:"packages" jsonschema:"The packages that the program's imports and the packages argument resolved to."`
-	ExecutionID     string          `json:"execution_id" jsonschema:"Names this run."`
-	SessionID       string          `json:"session_id,omitempty" jsonschema:"The session that it was a cell of; absent when it was none."`
-	State           string          `json:"state,omitempty" jsonschema:"Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself."`
-	Displays        []displayInfo   `json:"displays,omitempty" jsonschema:"What the program showed (display(), figures, a value's richer forms), in order; absent when nothing."`
-	Files           []changedFile   `json:"files,omitempty" jsonschema:"Files that the program made or changed in its current directory; absent when it has none, or changed none."`
-	Notes           []string        `json:"notes,omitempty" jsonschema:"What was chosen on the program's behalf."`
+	Status          string          `json:"status"`               // How the run ended; anything but completed also sets isError
+	ExitCode        int             `json:"exit_code"`            // The program's exit code; 128 + n when signal n ended it
+	Stdout          string          `json:"stdout"`               // What the program wrote to standard output
+	Stderr          string          `json:"stderr"`               // What the program wrote to standard error
+	Truncated       *truncated      `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
+	Result          json.RawMessage `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
+	Error           *guestError     `json:"error,omitempty"`      // What went wrong; absent when nothing did
+	DurationMS      int64           `json:"duration_ms"`          // Wall-clock time of the program itself
+	CPUMS           int64           `json:"cpu_ms"`               // Processor time, the runtime's start included
+	PeakMemoryBytes int64           `json:"peak_memory_bytes"`    // The most memory that was in use at once, the runtime's own included
+	Packages        []packageInfo   `json:"packages"`             // The packages that the program's imports and the packages argument resolved to
+	ExecutionID     string          `json:"execution_id"`         // Names this run
+	SessionID       string          `json:"session_id,omitempty"` // The session that it was a cell of; absent when it was none
+	State           string          `json:"state,omitempty"`      // Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself
+	Displays        []displayInfo   `json:"displays,omitempty"`   // What the program showed (display(), figures, a value's richer forms), in order; absent when nothing
+	Files           []changedFile   `json:"files,omitempty"`      // Files that the program made or changed in its current directory; absent when it has none, or changed none
+	Notes           []string        `json:"notes,omitempty"`      // What was chosen on the program's behalf
 }
 
 type changedFile struct {
-	Path      string `json:"path" jsonschema:"The file's path in the current directory."`
-	SizeBytes int64  `json:"size_bytes" jsonschema:"Its size."`
-	MIMEType  string `json:"mime_type,omitempty" jsonschema:"What its name or its content says that it is."`
-	Change    string `json:"change" jsonschema:"created or changed."`
-	URI       string `json:"uri,omitempty" jsonschema:"The file as an MCP resource, in a session."`
-	Text      string `json:"text,omitempty" jsonschema:"Its content, of a run without a session, when it is text."`
-	Base64    string `json:"base64,omitempty" jsonschema:"Its content, of a run without a session, when it is no text."`
+	Path      string `json:"path"`                // The file's path in the current directory
+	SizeBytes int64  `json:"size_bytes"`          // Its size
+	MIMEType  string `json:"mime_type,omitempty"` // What its name or its content says that it is
+	Change    string `json:"change"`              // created or changed
+	URI       string `json:"uri,omitempty"`       // The file as an MCP resource, in a session
+	Text      string `json:"text,omitempty"`      // Its content, of a run without a session, when it is text
+	Base64    string `json:"base64,omitempty"`    // Its content, of a run without a session, when it is no text
 }
 
 type truncated struct {
-	Stdout int64 `json:"stdout,omitempty" jsonschema:"Bytes left out of stdout."`
-	Stderr int64 `json:"stderr,omitempty" jsonschema:"Bytes left out of stderr."`
+	Stdout int64 `json:"stdout,omitempty"` // Bytes left out of stdout
+	Stderr int64 `json:"stderr,omitempty"` // Bytes left out of stderr
 }
 
 type guestError struct {
-	Name      string `json:"name" jsonschema:"The error's class, or what ended the run."`
-	Message   string `json:"message" jsonschema:"What it says."`
-	Traceback string `json:"traceback,omitempty" jsonschema:"Where in the program it happened."`
+	Name      string `json:"name"`                // The error's class, or what ended the run
+	Message   string `json:"message"`             // What it says
+	Traceback string `json:"traceback,omitempty"` // Where in the program it happened
 }
 
 type packageInfo struct {
-	Name    string `json:"name" jsonschema:"The package's name."`
-	Version string `json:"version" jsonschema:"Its exact version."`
-	Source  string `json:"source" jsonschema:"Where it came from: npm, jsr, url, pyodide or index."`
-	Cached  bool   `json:"cached" jsonschema:"True when nothing had to be fetched for it."`
+	Name    string `json:"name"`    // The package's name
+	Version string `json:"version"` // Its exact version
+	Source  string `json:"source"`  // Where it came from: npm, jsr, url, pyodide or index
+	Cached  bool   `json:"cached"`  // True when nothing had to be fetched for it
 }
 
 // installOutput is install_packages' structured result.
 type installOutput struct {
-	Packages   []packageInfo `json:"packages" jsonschema:"What the request resolved to, dependencies included."`
-	DurationMS int64         `json:"duration_ms" jsonschema:"How long it took."`
+	Packages   []packageInfo `json:"packages"`    // What the request resolved to, dependencies included
+	DurationMS int64         `json:"duration_ms"` // How long it took
 }
 
 // cancelOutput is cancel_execution's structured result.
 type cancelOutput struct {
-	ExecutionID string `json:"execution_id" jsonschema:"The execution that is being ended."`
-	Cancelled   bool   `json:"cancelled" jsonschema:"True when it was running; its own call then answers with the status cancelled."`
+	ExecutionID string `json:"execution_id"` // The execution that is being ended
+	Cancelled   bool   `json:"cancelled"`    // True when it was running; its own call then answers with the status cancelled
 }
 
 // maxValueDepth is how deep a program's value may nest. Clients' JSON parsers
@@ -160,9 +160,6 @@ func packageInfos(packages []supervisor.Package) []packageInfo {
 	return infos
 }
 
-// maxTextPart is how many bytes of a stream or value the text carries.
-const maxTextPart = 64 << 10
-
 // maxNote is how many bytes of a note it carries.
 const maxNote = 2 << 10
 
@@ -175,26 +172,27 @@ const maxNote = 2 << 10
 // same thing twice, and the first kind its output as one escaped line. So the
 // text is what a person would read at a terminal: the verdict first, where no
 // output of the guest can stand before it, then each stream once, unescaped.
-// Output that is too long to be read is shown by its two ends only; all that
-// was kept of it travels once, in the structured result.
+// The execution's id, which only a program needs, is in the structured result.
 func (o runOutput) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: exit code %d, %d ms (CPU %d ms, peak memory %s), execution %s\n",
-		o.Status, o.ExitCode, o.DurationMS, o.CPUMS, size(o.PeakMemoryBytes), o.ExecutionID)
+	fmt.Fprintf(&b, "%s: exit code %d, %d ms (CPU %d ms, peak memory %s)\n",
+		o.Status, o.ExitCode, o.DurationMS, o.CPUMS, size(o.PeakMemoryBytes))
 	if e := o.Error; e != nil {
-		fmt.Fprintf(&b, "\nerror: %s\n", shorten(e.text()))
+		fmt.Fprintf(&b, "\nerror: %s\n", e.text())
 	}
 	if o.Stdout != "" {
-		fmt.Fprintf(&b, "\nstdout:\n%s", ended(shorten(o.Stdout)))
+		fmt.Fprintf(&b, "\nstdout:\n%s", ended(o.Stdout))
 	}
 	if o.Stderr != "" {
-		fmt.Fprintf(&b, "\nstderr:\n%s", ended(shorten(o.Stderr)))
+		fmt.Fprintf(&b, "\nstderr:\n%s", ended(o.Stderr))
 	}
 	if o.Result != nil {
-		fmt.Fprintf(&b, "\nresult: %s", ended(shorten(valueText(o.Result))))
+		fmt.Fprintf(&b, "\nresult: %s", ended(valueText(o.Result)))
 	}
 	for i, display := range o.Displays {
-		fmt.Fprintf(&b, "\ndisplay: %s", ended(shorten(display.plain(i+1))))
+		if !display.isResult {
+			fmt.Fprintf(&b, "\ndisplay: %s", ended(display.plain(i+1)))
+		}
 	}
 	if o.Status == string(supervisor.Completed) && o.Stdout == "" && o.Stderr == "" && o.Result == nil && len(o.Displays) == 0 {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
@@ -251,16 +249,11 @@ func packagesText(packages []packageInfo) string {
 }
 
 // shorten leaves the middle of a long text out.
-func shorten(s string) string {
-	if len(s) <= maxTextPart {
+func shorten(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	const half = maxTextPart / 2
-	return textOf(supervisor.Captured{
-		Head:    []byte(s[:half]),
-		Tail:    []byte(s[len(s)-half:]),
-		Omitted: int64(len(s) - maxTextPart),
-	}).text
+	return textOf(shortened(supervisor.Captured{Head: []byte(s)}, most)).text
 }
 
 func ended(s string) string {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +30,10 @@ var results = []struct {
 		Status: supervisor.Completed, Stdout: kept("hello\n"), Stderr: kept("careful"), Value: json.RawMessage(`{"b":1,"a":[2]}`),
 		Duration: 1500 * time.Millisecond, CPU: 900 * time.Millisecond, PeakMemory: 64 << 20,
 		Packages: []supervisor.Package{{Name: "lodash", Version: "4.17.21", Source: "npm", Cached: true}},
-		Notes:    []string{`"lodash" was resolved as npm:lodash.`},
+		Notes:    []string{`something was chosen`},
 	},
-	text: []string{"completed: exit code 0, 1500 ms (CPU 900 ms, peak memory 64 MiB), execution ", "\nstdout:\nhello\n", "\nstderr:\ncareful\n",
-		`result: {"b":1,"a":[2]}`, "packages: lodash 4.17.21 (npm, cached)", `note: "lodash" was resolved`},
+	text: []string{"completed: exit code 0, 1500 ms (CPU 900 ms, peak memory 64 MiB)\n", "\nstdout:\nhello\n", "\nstderr:\ncareful\n",
+		`result: {"b":1,"a":[2]}`, "packages: lodash 4.17.21 (npm, cached)", `note: something was chosen`},
 	check: func(t *testing.T, out runOutput) {
 		if out.DurationMS != 1500 || out.CPUMS != 900 || out.PeakMemoryBytes != 64<<20 || out.Truncated != nil || out.Error != nil || len(out.ExecutionID) < 20 {
 			t.Errorf("got %+v", out)
@@ -189,15 +190,91 @@ func TestTheTextDoesNotCarryTheOutputTwice(t *testing.T) {
 	if json.Valid([]byte(text(t, res))) {
 		t.Error("the text is a JSON dump")
 	}
+}
 
+// TestAnAnswerCostsWhatItSays: of long output the two ends and a count, in the text
+// and in the structured result; more when the call asks for it; the whole as a
+// resource, to this client only.
+func TestAnAnswerCostsWhatItSays(t *testing.T) {
 	long := strings.Repeat("é", 400_000)
-	session = dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Stdout: kept(long)}), nil), nil)
-	res = call(t, session, "run_code", anyRun)
-	if out := structured[runOutput](t, res); out.Stdout != long || out.Truncated != nil {
-		t.Error("the structured result does not hold all of the output")
+	deep := `{"rows":[` + strings.Repeat(`"0123456789",`, 20_000) + `"end"]}`
+	s := newServer(says(supervisor.Result{Status: supervisor.Failed, Stdout: kept(long), Stderr: kept("short"), Value: json.RawMessage(deep),
+		Error:    &supervisor.GuestError{Name: "E", Message: "why", Traceback: strings.Repeat("at x\n", 100_000)},
+		Displays: []supervisor.Display{{"text/html": strings.Repeat("h", 20<<10)}, {"text/html": strings.Repeat("h", 200<<10)}}}), nil)
+	session := dial(t, s, nil)
+	res := call(t, session, "run_code", anyRun)
+	checkOutput(t, session, "run_code", res)
+	raw, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := text(t, res); len(got) > 2*maxTextPart || !strings.Contains(got, "bytes left out") {
-		t.Errorf("the text has %d bytes", len(got))
+	said := text(t, res)
+	if most := maxOutput + 4<<10; len(raw) > most || len(said) > most {
+		t.Errorf("the structured content has %d bytes, the text %d: want %d at most", len(raw), len(said), most)
+	}
+	out := structured[runOutput](t, res)
+	head, tail, cut := strings.Cut(out.Stdout, leftOut(out.Truncated.Stdout))
+	if !cut || !strings.HasPrefix(long, head) || !strings.HasSuffix(long, tail) || len(head)+len(tail)+int(out.Truncated.Stdout) != len(long) {
+		t.Errorf("stdout is not head, tail and a count: %.100q, %+v", out.Stdout, out.Truncated)
+	}
+	if out.Stderr != "short" || out.Truncated.Stderr != 0 || out.Error.Message != "why" || len(out.Displays[0].Text["text/html"]) != 20<<10 {
+		t.Errorf("what is short is not whole: %+v", out.Truncated)
+	}
+	if strings.Contains(said, out.ExecutionID+" ") || strings.Contains(strings.SplitN(said, "\n", 2)[0], out.ExecutionID) {
+		t.Errorf("the text tells the execution's id: %.200s", said)
+	}
+	for name, want := range map[string]string{"stdout": long, "result": deep} {
+		params := &mcp.ReadResourceParams{URI: "rillbox://executions/" + out.ExecutionID + "/" + name}
+		if !strings.Contains(said, params.URI) {
+			t.Errorf("the text does not name %s", params.URI)
+		}
+		if whole, err := session.ReadResource(context.Background(), params); err != nil || whole.Contents[0].Text != want {
+			t.Errorf("%s is not the whole (%v)", params.URI, err)
+		}
+		if _, err := dial(t, s, nil).ReadResource(context.Background(), params); err == nil || !strings.Contains(err.Error(), "no output") {
+			t.Errorf("another client reads it: %v", err)
+		}
+	}
+	res = call(t, session, "run_code", strings.Replace(anyRun, "}", `,"max_output_bytes":2000000}`, 1))
+	if out := structured[runOutput](t, res); out.Stdout != long || out.Truncated != nil || string(out.Result) != deep {
+		t.Error("a call that asks for more does not get all")
+	}
+	for _, wrong := range []string{"1", "100000000000", "-5"} {
+		if res := call(t, session, "run_code", strings.Replace(anyRun, "}", `,"max_output_bytes":`+wrong+`}`, 1)); !res.IsError || !strings.Contains(text(t, res), "use 1024 to ") {
+			t.Errorf("max_output_bytes %s gave %q", wrong, text(t, res))
+		}
+	}
+}
+
+// Of what was kept for a client, the oldest goes first.
+func TestOldOutputsGo(t *testing.T) {
+	var o outputs
+	for i := range 20 {
+		o.keep("c", fmt.Sprint(i), strings.Repeat("x", 1<<20))
+	}
+	if _, ok := o.read("c", "3"); ok {
+		t.Error("an output beyond the bound is still kept")
+	}
+	if _, ok := o.read("c", "4"); !ok || o.keep("c", "large", strings.Repeat("x", maxKept+1)) {
+		t.Error("not the last ones are kept")
+	}
+	o.forget("c")
+	if _, ok := o.read("c", "19"); ok {
+		t.Error("the outputs of a client that left are kept")
+	}
+}
+
+// A value that is also shown, and whose plain text is its result, is given once.
+func TestTheResultIsNotShownAgain(t *testing.T) {
+	session := dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`"   a\n0  1"`),
+		Displays: []supervisor.Display{{"text/plain": "   a\n0  1", "text/html": "<table>"}}}), nil), nil)
+	res := call(t, session, "run_code", anyRun)
+	raw, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, m := strings.Count(text(t, res), "0  1"), strings.Count(string(raw), "0  1"); n != 1 || m != 1 || !strings.Contains(string(raw), "table") {
+		t.Errorf("the value stands %d times in\n%s\nand %d times in\n%s", n, text(t, res), m, raw)
 	}
 }
 
@@ -247,7 +324,7 @@ var wrongArgs = map[string][]string{
 	`{"language":"python","code":true}`:                                                        {"code must be a string, got a boolean"},
 	`{"language":"python","code":"a\u0000b"}`:                                                  {"code holds a NUL character (at byte 1)"},
 	`{"language":"python","code":"\ud83d"}`:                                                    {"half of a surrogate pair"},
-	`{"language":"python","code":"1","cod":"2"}`:                                               {`no argument "cod"`, "language, code, session_id, files, packages, stdin, args, timeout_seconds, permissions"},
+	`{"language":"python","code":"1","cod":"2"}`:                                               {`no argument "cod"`, "language, code, session_id, files, packages, stdin, args, timeout_seconds, max_output_bytes, permissions"},
 	`{"language":"python","Code":"1"}`:                                                         {"needs code"},
 	`{"language":"python","code":"1","packages":"six"}`:                                        {`packages must be a list of strings (["one", "two"]), got a string`},
 	`{"language":"python","code":"1","packages":[1]}`:                                          {"packages must be a list", "got a list with a number in it"},

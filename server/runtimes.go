@@ -14,32 +14,32 @@ import (
 
 // runtimesOutput is list_runtimes' structured result.
 type runtimesOutput struct {
-	Rillbox  string        `json:"rillbox" jsonschema:"This server's own version."`
-	Offline  bool          `json:"offline" jsonschema:"True when only what is cached can be used."`
-	Runtimes []runtimeInfo `json:"runtimes" jsonschema:"What runs programs here."`
-	Limits   limitsInfo    `json:"limits" jsonschema:"What one run may use."`
+	Rillbox  string        `json:"rillbox"`  // This server's own version
+	Offline  bool          `json:"offline"`  // True when only what is cached can be used
+	Runtimes []runtimeInfo `json:"runtimes"` // What runs programs here
+	Limits   limitsInfo    `json:"limits"`   // What one run may use
 }
 
 type runtimeInfo struct {
-	Languages   []string          `json:"languages" jsonschema:"What it runs."`
-	Versions    map[string]string `json:"versions" jsonschema:"The exact version of each component."`
-	Ready       bool              `json:"ready" jsonschema:"False while the first run still has to fetch the runtime."`
-	Permissions []string          `json:"permissions" jsonschema:"The Deno permission flags that programs have; an empty list means none."`
-	Wall        string            `json:"wall" jsonschema:"The kernel's wall around programs: namespaces, landlock, deno or none."`
+	Languages   []string          `json:"languages"`   // What it runs
+	Versions    map[string]string `json:"versions"`    // The exact version of each component
+	Ready       bool              `json:"ready"`       // False while the first run still has to fetch the runtime
+	Permissions []string          `json:"permissions"` // The Deno permission flags that programs have; an empty list means none
+	Wall        string            `json:"wall"`        // The kernel's wall around programs: namespaces, landlock, deno or none
 }
 
 type limitsInfo struct {
-	TimeoutSeconds        float64 `json:"timeout_seconds" jsonschema:"A run's time when timeout_seconds is not given."`
-	MaxTimeoutSeconds     float64 `json:"max_timeout_seconds" jsonschema:"The most that timeout_seconds can be."`
-	InstallTimeoutSeconds float64 `json:"install_timeout_seconds" jsonschema:"Time for fetching and installing packages, beside the run's own."`
-	MemoryBytes           int64   `json:"memory_bytes" jsonschema:"Memory of a program, above what its runtime needs."`
-	OutputBytes           int64   `json:"output_bytes" jsonschema:"What is kept of each of stdout and stderr."`
-	ResultBytes           int64   `json:"result_bytes" jsonschema:"The largest value and error."`
-	CodeBytes             int64   `json:"code_bytes" jsonschema:"The largest program."`
-	StdinBytes            int64   `json:"stdin_bytes" jsonschema:"The largest standard input."`
-	FileBytes             int64   `json:"file_bytes" jsonschema:"What a program may keep in its own directory, where it has one."`
-	Running               int     `json:"running" jsonschema:"How many runs go on at once; more wait."`
-	Waiting               int     `json:"waiting" jsonschema:"How many may wait; more are refused as busy."`
+	TimeoutSeconds        float64 `json:"timeout_seconds"`         // A run's time when timeout_seconds is not given
+	MaxTimeoutSeconds     float64 `json:"max_timeout_seconds"`     // The most that timeout_seconds can be
+	InstallTimeoutSeconds float64 `json:"install_timeout_seconds"` // Time for fetching and installing packages, beside the run's own
+	MemoryBytes           int64   `json:"memory_bytes"`            // Memory of a program, above what its runtime needs
+	OutputBytes           int64   `json:"output_bytes"`            // What is kept of each of stdout and stderr
+	ResultBytes           int64   `json:"result_bytes"`            // The largest value and error
+	CodeBytes             int64   `json:"code_bytes"`              // The largest program
+	StdinBytes            int64   `json:"stdin_bytes"`             // The largest standard input
+	FileBytes             int64   `json:"file_bytes"`              // What a program may keep in its own directory, where it has one
+	Running               int     `json:"running"`                 // How many runs go on at once; more wait
+	Waiting               int     `json:"waiting"`                 // How many may wait; more are refused as busy
 }
 
 func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

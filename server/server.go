@@ -58,6 +58,7 @@ type Server struct {
 	clients    clients
 	workspaces Workspaces
 	pictures   pictures
+	outputs    outputs
 	unheard    unheard
 	greeted    chan struct{} // closed when the first request was handled
 
@@ -81,7 +82,10 @@ func New(o Options) *Server {
 		limits:     o.Supervisor.Limits(),
 		log:        o.Log,
 		workspaces: o.Workspaces,
-		clients:    clients{ended: o.Supervisor.EndClient},
+	}
+	s.clients.ended = func(client string) {
+		o.Supervisor.EndClient(client)
+		s.outputs.forget(client)
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.stop, s.stopNow = context.WithCancel(context.Background())
@@ -95,14 +99,20 @@ func New(o Options) *Server {
 			Tools:   &mcp.ToolCapabilities{},
 		},
 	}
+	options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: o.Workspaces != nil}
 	if o.Workspaces != nil {
-		options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: true}
 		options.CompletionHandler = s.complete
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}, options)
 	s.mcp.AddReceivingMiddleware(tellPlaced, s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
 	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: outputsTemplate,
+		Name:        "outputs",
+		Title:       "Long outputs",
+		Description: "What a run printed (stdout, stderr) or gave (result) that was too long for its answer, whole.",
+	}, s.readOutput)
 	if o.Workspaces != nil {
 		s.addFileTools()
 		s.addTemplate()

@@ -18,40 +18,40 @@ const minIdle = time.Second
 // createArgs are the arguments of create_session.
 type createArgs struct {
 	Language           string   `json:"language" jsonschema:"What its cells are written in."`
-	Packages           []string `json:"packages,omitempty" jsonschema:"Packages to have ready before the first cell, as in run_code."`
-	IdleTimeoutSeconds *float64 `json:"idle_timeout_seconds,omitempty" jsonschema:"The session ends by itself when nothing was asked of it for so long."`
-	Permissions        []string `json:"permissions,omitempty" jsonschema:"Deno permission flags that narrow what the operator granted, for all cells; an empty list means none. Absent: all that was granted."`
+	Packages           []string `json:"packages,omitempty" jsonschema:"Packages to have ready, as in run_code."`
+	IdleTimeoutSeconds *float64 `json:"idle_timeout_seconds,omitempty" jsonschema:"Ends by itself when not used for so long."`
+	Permissions        []string `json:"permissions,omitempty" jsonschema:"As in run_code, for all cells."`
 }
 
 // sessionArgs are the arguments of reset_session and destroy_session.
 type sessionArgs struct {
-	SessionID string `json:"session_id" jsonschema:"The session, as create_session or list_sessions names it."`
+	SessionID string `json:"session_id" jsonschema:"From create_session or list_sessions."`
 }
 
 // listSessionsArgs are the arguments of list_sessions.
 type listSessionsArgs struct{}
 
 type sessionInfo struct {
-	SessionID          string        `json:"session_id" jsonschema:"The handle for run_code and the file tools. It is yours alone."`
-	Language           string        `json:"language" jsonschema:"What its cells are written in."`
-	Default            bool          `json:"default,omitempty" jsonschema:"True for the one that session_id default stands for."`
-	AgeSeconds         float64       `json:"age_seconds" jsonschema:"How long ago it was made."`
-	IdleSeconds        float64       `json:"idle_seconds" jsonschema:"How long ago it was last used."`
-	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds" jsonschema:"It ends by itself after so long without use."`
-	Running            bool          `json:"running" jsonschema:"Whether a cell is running now."`
-	MemoryBytes        int64         `json:"memory_bytes" jsonschema:"Memory that its process uses; 0 when it has none yet."`
-	Files              int64         `json:"files" jsonschema:"How many files and folders its workspace holds."`
-	FileBytes          int64         `json:"file_bytes" jsonschema:"How many bytes they have."`
-	Packages           []packageInfo `json:"packages" jsonschema:"What was installed in it."`
+	SessionID          string        `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
+	Language           string        `json:"language"`             // What its cells are written in
+	Default            bool          `json:"default,omitempty"`    // True for the one that session_id default stands for
+	AgeSeconds         float64       `json:"age_seconds"`          // How long ago it was made
+	IdleSeconds        float64       `json:"idle_seconds"`         // How long ago it was last used
+	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds"` // It ends by itself after so long without use
+	Running            bool          `json:"running"`              // Whether a cell is running now
+	MemoryBytes        int64         `json:"memory_bytes"`         // Memory that its process uses; 0 when it has none yet
+	Files              int64         `json:"files"`                // How many files and folders its workspace holds
+	FileBytes          int64         `json:"file_bytes"`           // How many bytes they have
+	Packages           []packageInfo `json:"packages"`             // What was installed in it
 }
 
 type sessionsOutput struct {
-	Sessions []sessionInfo `json:"sessions" jsonschema:"Your sessions, the oldest first."`
+	Sessions []sessionInfo `json:"sessions"` // Your sessions, the oldest first
 }
 
 type destroyOutput struct {
-	SessionID string `json:"session_id" jsonschema:"The session that has ended."`
-	Destroyed bool   `json:"destroyed" jsonschema:"True: its process, its state and its files are gone."`
+	SessionID string `json:"session_id"` // The session that has ended
+	Destroyed bool   `json:"destroyed"`  // True: its process, its state and its files are gone
 }
 
 func (s *Server) addSessionTools() {
@@ -62,44 +62,46 @@ func (s *Server) addSessionTools() {
 	idle.Minimum = number(minIdle.Seconds())
 	idle.Maximum = number(s.limits.MaxSessionIdle.Seconds())
 	idle.Default = jsonNumber(s.limits.SessionIdle.Seconds())
-	for _, list := range []string{"packages", "permissions"} {
-		create.Properties[list].MaxItems = count(maxItems)
-	}
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "create_session",
 		Title: "Create a session",
-		Description: fmt.Sprintf("Makes a session: a process that keeps its variables, functions, imports and files from one run_code call to the next, with a directory of its own. "+
-			"For work in steps: load a file, look, change, plot, save. For one session a language, run_code with session_id \"default\" does without this. "+
-			"You may have %d at a time; each ends after its idle time, by destroy_session, or when you disconnect.", s.limits.Sessions),
+		Description: fmt.Sprintf("Makes a session: a process that keeps its variables, imports and files from one run_code call to the next, with a directory of its own. "+
+			"For work in steps. One session a language needs no create_session: run_code with session_id \"default\". "+
+			"You may have %d; each ends after its idle time, by destroy_session, or when you disconnect.", s.limits.Sessions),
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes},
 		InputSchema:  create,
-		OutputSchema: schemaFor[sessionInfo](),
+		OutputSchema: outputFor[sessionInfo](),
 	}, s.createSession)
+	reset := outputFor[sessionInfo]() // create_session tells what else is in it
+	for name := range reset.Properties {
+		if name != "session_id" {
+			delete(reset.Properties, name)
+		}
+	}
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "reset_session",
 		Title: "Reset a session",
-		Description: "Gives a session a new, empty process: all variables, imports and what was installed are gone, a cell that runs is ended. " +
-			"Its files stay, and so does its handle. Use it when the state is no longer what you think it is.",
+		Description: "Gives a session a new, empty process: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
+			"For when the state is no longer what you think it is.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[sessionArgs](),
-		OutputSchema: schemaFor[sessionInfo](),
+		OutputSchema: reset,
 	}, s.resetSession)
 	s.mcp.AddTool(&mcp.Tool{
 		Name:         "destroy_session",
 		Title:        "Destroy a session",
-		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room for another; read the files that you want to keep before.",
+		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room; read what you want to keep before.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
 		InputSchema:  schemaFor[sessionArgs](),
-		OutputSchema: schemaFor[destroyOutput](),
+		OutputSchema: outputFor[destroyOutput](),
 	}, s.destroySession)
 	s.mcp.AddTool(&mcp.Tool{
-		Name:  "list_sessions",
-		Title: "List sessions",
-		Description: "Lists your own sessions with their language, age, idle time, memory, files and packages. " +
-			"It changes nothing and keeps no session from ending.",
+		Name:         "list_sessions",
+		Title:        "List sessions",
+		Description:  "Lists your sessions with their language, age, idle time, memory, files and packages. It keeps no session from ending.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[listSessionsArgs](),
-		OutputSchema: schemaFor[sessionsOutput](),
+		OutputSchema: outputFor[sessionsOutput](),
 	}, s.listSessions)
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,13 +16,11 @@ import (
 // displayInfo is one thing that a program showed, in structured form: its texts
 // by MIME type, and the types of what is no text.
 type displayInfo struct {
-	Text  map[string]string `json:"text,omitempty" jsonschema:"Its texts by MIME type (text/plain, text/html, text/markdown, image/svg+xml, application/json)."`
-	Types []string          `json:"types,omitempty" jsonschema:"MIME types of its other forms. A picture is content of its own; what is not shown is told of in notes."`
+	Text map[string]string `json:"text,omitempty"` // Its texts by MIME type (text/plain, text/html, text/markdown, image/svg+xml, application/json)
+	// isResult says that its plain text is the result, and is not given again.
+	isResult bool
+	Types    []string `json:"types,omitempty"` // MIME types of its other forms. A picture is content of its own; what is not shown is told of in notes
 }
-
-// maxDisplayText is how many bytes of one text of a display are given, and how
-// many of its plain form stand in the answer's text.
-const maxDisplayText = 256 << 10
 
 // pictureTypes are the forms of a picture that models see, the best first.
 var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
@@ -29,7 +28,12 @@ var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"
 // show makes content of what a program showed: pictures as images, scaled down
 // where they are too large; drawings (SVG) as resources; the rest as text. What
 // can't be shown becomes a file of the workspace, if there is one, and is told of.
-func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing) (content []mcp.Content) {
+// All their texts have most bytes.
+func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing, most int) (content []mcp.Content) {
+	var result string
+	if json.Unmarshal(out.Result, &result) != nil {
+		result = ""
+	}
 	for i, display := range displays {
 		info := displayInfo{Text: map[string]string{}}
 		picture := s.picture(out, i+1, display, sh)
@@ -45,9 +49,12 @@ func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing
 				if data, ok := decode64(out, i+1, media, display[media]); ok {
 					keep(out, i+1, media, data, sh, "is no form that is shown")
 				}
-			case len(text) > maxDisplayText:
+			case media == "text/plain" && text == result && text != "":
+				info.isResult = true
+			case len(text) > most:
 				keep(out, i+1, media, []byte(text), sh, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
 			default:
+				most -= len(text)
 				info.Text[valid(media)] = text
 			}
 		}

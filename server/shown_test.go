@@ -83,7 +83,7 @@ func TestFilesComeWithARunAndGoBack(t *testing.T) {
 // nothing has, and told of in each case.
 func TestWhatCantBeShownIsKept(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString
-	large := strings.Repeat("x", maxDisplayText+1)
+	large := strings.Repeat("x", maxOutput+1)
 	for _, row := range []struct {
 		name    string
 		display supervisor.Display

@@ -23,11 +23,10 @@ func (s *Server) addTools() {
 	timeout.Minimum = number(minTimeout.Seconds())
 	timeout.Maximum = number(s.limits.MaxTimeout.Seconds())
 	timeout.Default = jsonNumber(s.limits.Timeout.Seconds())
+	most := run.Properties["max_output_bytes"]
+	most.Minimum, most.Maximum, most.Default = number(minOutput), number(float64(s.maxOutput())), jsonNumber(maxOutput)
 	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
-	for _, list := range []string{"packages", "args", "permissions"} {
-		run.Properties[list].MaxItems = count(maxItems)
-	}
-	ran := schemaFor[runOutput]()
+	ran := outputFor[runOutput]()
 	ran.Properties["status"].Enum = []any{
 		string(supervisor.Completed), string(supervisor.Failed), string(supervisor.TimedOut),
 		string(supervisor.OutOfMemory), string(supervisor.Cancelled), string(supervisor.Crashed),
@@ -51,7 +50,8 @@ func (s *Server) addTools() {
 	install := schemaFor[installArgs]()
 	s.describeLanguage(install)
 	install.Properties["packages"].MinItems = count(1)
-	install.Properties["packages"].MaxItems = count(maxItems)
+	installed := outputFor[installOutput]()
+	installed.Properties["packages"].Items = outputFor[packageInfo]()
 	s.mcp.AddTool(&mcp.Tool{
 		Name:        "install_packages",
 		Title:       "Install packages",
@@ -63,15 +63,17 @@ func (s *Server) addTools() {
 			OpenWorldHint:   &yes,
 		},
 		InputSchema:  install,
-		OutputSchema: schemaFor[installOutput](),
+		OutputSchema: installed,
 	}, s.installPackages)
 
+	runtimes := outputFor[runtimesOutput]()
+	runtimes.Properties["limits"].Properties = nil // many, and their names say what they are
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "list_runtimes",
 		Title: "List runtimes",
-		Description: "Lists the languages that run_code has, with the exact version of each component (Deno, V8, TypeScript, Python, Pyodide), " +
-			"whether each is ready to run, and the limits and permissions in force. " +
-			"Call it when a version or a limit matters; a normal run does not need it. It changes nothing, fetches nothing and answers at once.",
+		Description: "Lists the languages with their exact versions, " +
+			"whether each is ready, and the limits and permissions in force. " +
+			"For when a version or a limit matters: a normal run does not need it. It fetches nothing.",
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    true,
 			DestructiveHint: &no,
@@ -79,15 +81,14 @@ func (s *Server) addTools() {
 			OpenWorldHint:   &no,
 		},
 		InputSchema:  schemaFor[runtimesArgs](),
-		OutputSchema: schemaFor[runtimesOutput](),
+		OutputSchema: runtimes,
 	}, s.listRuntimes)
 
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "cancel_execution",
 		Title: "Cancel an execution",
-		Description: "Ends a run_code call that is still running: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +
-			"Only your own executions can be cancelled, and one that has ended is an error. " +
-			"A run ends by itself at its timeout, so this is for stopping one early.",
+		Description: "Ends a run_code call of yours that still runs: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +
+			"For stopping one before its timeout.",
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    false,
 			DestructiveHint: &yes, // what the program was doing is lost
@@ -95,7 +96,7 @@ func (s *Server) addTools() {
 			OpenWorldHint:   &no,
 		},
 		InputSchema:  schemaFor[cancelArgs](),
-		OutputSchema: schemaFor[cancelOutput](),
+		OutputSchema: outputFor[cancelOutput](),
 	}, s.cancelExecution)
 
 	s.addSessionTools()
@@ -107,13 +108,37 @@ func (s *Server) addTools() {
 func schemaFor[T any]() *jsonschema.Schema {
 	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[[]string]():        {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
-		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[json.RawMessage](): {Description: "Any JSON."},
 	}})
 	if err != nil { // T is one of this package's own types
 		panic(fmt.Sprintf("schema of %T: %v", *new(T), err))
 	}
 	plain(schema)
 	return schema
+}
+
+// outputFor is T's schema, for answers: names and types, which say enough. What
+// tools/list says is paid for by every conversation, whatever it calls.
+func outputFor[T any]() *jsonschema.Schema {
+	schema := schemaFor[T]()
+	bare(schema)
+	return schema
+}
+
+func bare(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Required = nil
+	if s.Properties != nil {
+		s.AdditionalProperties = nil
+	}
+	bare(s.Items)
+	for name, property := range s.Properties {
+		if bare(property); name == "packages" { // install_packages tells what is in it
+			property.Items.Properties = nil
+		}
+	}
 }
 
 // plain takes "or null" away wherever it was inferred (from pointers, and from
@@ -134,7 +159,9 @@ func plain(s *jsonschema.Schema) {
 func (s *Server) describeLanguage(schema *jsonschema.Schema) {
 	language := schema.Properties["language"]
 	for _, name := range s.languageNames() {
-		language.Enum = append(language.Enum, name)
+		if name == string(aliases[name].language) || strings.HasSuffix(name, "sx") { // what is written otherwise, not named otherwise
+			language.Enum = append(language.Enum, name)
+		}
 	}
 }
 

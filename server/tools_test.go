@@ -77,15 +77,14 @@ func TestToolsAreDescribedInFull(t *testing.T) {
 		if tool.Title == "" || tool.Description == "" {
 			t.Errorf("%s lacks a title or a description", tool.Name)
 		}
-		for _, schema := range []any{tool.InputSchema, tool.OutputSchema} {
-			walkSchema(t, tool.Name, schema, true)
-		}
+		walkSchema(t, tool.Name, tool.InputSchema, true, true)
+		walkSchema(t, tool.Name, tool.OutputSchema, true, false)
 	}
 }
 
-// walkSchema checks that every property says what it is, and that nothing may
-// be null.
-func walkSchema(t *testing.T, path string, schema any, root bool) {
+// walkSchema checks that every argument says what it is, and no part of an answer,
+// and that nothing may be null.
+func walkSchema(t *testing.T, path string, schema any, root, described bool) {
 	s, ok := schema.(map[string]any)
 	if !ok {
 		t.Errorf("%s: %v is not an object schema, which some clients cannot read", path, schema)
@@ -94,16 +93,16 @@ func walkSchema(t *testing.T, path string, schema any, root bool) {
 	if _, isList := s["type"].([]any); isList {
 		t.Errorf("%s: type %v is a union, which some clients cannot read", path, s["type"])
 	}
-	if !root && s["description"] == nil && !strings.HasSuffix(path, "[]") {
-		t.Errorf("%s has no description", path)
+	if has := s["description"] != nil; !root && has != (described || s["type"] == nil) && !strings.HasSuffix(path, "[]") {
+		t.Errorf("%s has a description: %v, want %v", path, has, described)
 	}
 	if properties, ok := s["properties"].(map[string]any); ok {
 		for name, property := range properties {
-			walkSchema(t, path+"."+name, property, false)
+			walkSchema(t, path+"."+name, property, false, described)
 		}
 	}
 	if items, ok := s["items"]; ok {
-		walkSchema(t, path+"[]", items, false)
+		walkSchema(t, path+"[]", items, false, described)
 	}
 }
 

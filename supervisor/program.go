@@ -107,8 +107,8 @@ type Result struct {
 	PeakMemory int64
 	// Packages are those that the program's imports and requests resolved to.
 	Packages []Package
-	// Notes tell what was chosen on the program's behalf ("lodash" was
-	// resolved as npm:lodash), one sentence each.
+	// Notes tell what was chosen on the program's behalf, or left out, one
+	// sentence each.
 	Notes []string
 }
 

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+// maxOutput is how many bytes an answer carries of what a program printed, gave as
+// its value and said of its error, unless the call asks for more: a model pays for
+// each of them.
+const maxOutput = 64 << 10
+
+// minOutput is the least max_output_bytes that makes sense.
+const minOutput = 1 << 10
+
+// fit shortens what a program said to most bytes, shared out so that what is short
+// is whole, and keeps what it cuts for the client to read as resources.
+func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Result {
+	sizes := said(r)
+	share := shareOf(most, sizes)
+	var links []string
+	keep := func(name, text string) {
+		if uri := "rillbox://executions/" + r.ExecutionID + "/" + name; s.outputs.keep(client, uri, text) {
+			links = append(links, uri)
+		}
+	}
+	if sizes[0] > share {
+		keep("stdout", textOf(r.Stdout).text)
+		r.Stdout = shortened(r.Stdout, share)
+	}
+	if sizes[1] > share {
+		keep("stderr", textOf(r.Stderr).text)
+		r.Stderr = shortened(r.Stderr, share)
+	}
+	notes := slices.Clip(r.Notes)
+	if sizes[2] > share {
+		whole, _ := value(r.Value)
+		keep("result", string(whole))
+		var text string
+		if json.Unmarshal(whole, &text) != nil {
+			text = string(whole)
+			notes = append(notes, "The program's value is too long; it is given as a string, the two ends of its JSON.")
+		}
+		r.Value = jsonString(textOf(shortened(supervisor.Captured{Head: []byte(text)}, share)).text)
+	}
+	if r.Error != nil {
+		r.Error = &supervisor.GuestError{Name: r.Error.Name, Message: shorten(r.Error.Message, share), Traceback: shorten(r.Error.Traceback, share)}
+	}
+	if len(links) > 0 {
+		notes = append(notes, fmt.Sprintf("What is left out can be read as %s; max_output_bytes gives more, and a file or a shorter printout costs less.", strings.Join(links, " and ")))
+	}
+	r.Notes = notes
+	return r
+}
+
+// said are the sizes of what a program said.
+func said(r supervisor.Result) []int {
+	sizes := []int{len(r.Stdout.Head) + len(r.Stdout.Tail), len(r.Stderr.Head) + len(r.Stderr.Tail), len(r.Value)}
+	if r.Error != nil {
+		sizes = append(sizes, len(r.Error.Message), len(r.Error.Traceback))
+	}
+	return sizes
+}
+
+func saidBytes(r supervisor.Result) (sum int) {
+	for _, n := range said(r) {
+		sum += n
+	}
+	return sum
+}
+
+// textBytes is how many bytes the texts of what a program showed have.
+func textBytes(displays []supervisor.Display) (sum int) {
+	for _, display := range displays {
+		for media, text := range display {
+			if isText(media) {
+				sum += len(text)
+			}
+		}
+	}
+	return sum
+}
+
+// shareOf is the most that each of several sizes can have of what there is for all:
+// those below their share leave the rest to the others.
+func shareOf(most int, sizes []int) int {
+	sizes = slices.Sorted(slices.Values(sizes))
+	for i, n := range sizes {
+		if n > most/(len(sizes)-i) {
+			return most / (len(sizes) - i)
+		}
+		most -= n
+	}
+	return sizes[len(sizes)-1]
+}
+
+// shortened leaves more of the middle out, so that most bytes are left.
+func shortened(c supervisor.Captured, most int) supervisor.Captured {
+	have := len(c.Head) + len(c.Tail)
+	if have <= most {
+		return c
+	}
+	head := c.Head
+	if c.Omitted == 0 { // one text, which is cut in two here
+		head = slices.Concat(c.Head, c.Tail)
+		c.Tail = head
+	}
+	h := min(most/2, len(head))
+	t := min(most-h, len(c.Tail))
+	return supervisor.Captured{Head: head[:h], Tail: c.Tail[len(c.Tail)-t:], Omitted: c.Omitted + int64(have-h-t)}
+}
+
+// maxKept is how many bytes of outputs are kept for one client; the oldest go first.
+const maxKept = 16 << 20
+
+// outputs are what did not fit into answers, whole, for the clients that they went to.
+type outputs struct {
+	mu   sync.Mutex
+	kept map[string][]output // by client, the oldest first
+}
+
+type output struct{ uri, text string }
+
+// keep says whether the text is kept: one that is too large by itself is not.
+func (o *outputs) keep(client, uri, text string) bool {
+	if len(text) > maxKept {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list, size := append(o.kept[client], output{uri, text}), 0
+	for i := len(list) - 1; i >= 0; i-- {
+		if size += len(list[i].text); size > maxKept {
+			list = slices.Clone(list[i+1:])
+			break
+		}
+	}
+	if o.kept == nil {
+		o.kept = map[string][]output{}
+	}
+	o.kept[client] = list
+	return true
+}
+
+func (o *outputs) read(client, uri string) (text string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, k := range o.kept[client] {
+		if k.uri == uri {
+			return k.text, true
+		}
+	}
+	return "", false
+}
+
+func (o *outputs) forget(client string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.kept, client)
+}
+
+const outputsTemplate = "rillbox://executions/{execution_id}/{output}"
+
+func (s *Server) readOutput(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	text, ok := s.outputs.read(s.clients.name(req.Session), req.Params.URI)
+	if !ok {
+		return nil, noResource(req.Params.URI, fmt.Sprintf("it is no output of yours that was too long for its answer, or one of those beyond the last %s", size(maxKept)))
+	}
+	return &mcp.ReadResourceResult{
+		Cacheable: mcp.Cacheable{CacheScope: "private"},
+		Contents:  []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: text}},
+	}, nil
+}
