@@ -246,10 +246,10 @@ func limitRows() []limitRow {
 		}},
 		{"memory, outside Python's heap, python", program("python", "import js\nprint('before')\na = []\nwhile True:\n  b = js.Uint8Array.new(16 << 20); b.fill(1); a.append(b)", "timeout_seconds", 20), "out_of_memory", bounded},
 
-		{"output, one line, javascript", program("javascript", `const b = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stdout.write(b);`, "timeout_seconds", 20), "completed", stdout},
-		{"output, stderr, typescript", program("typescript", `const b: Uint8Array = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stderr.write(b);`, "timeout_seconds", 20), "completed", stderr},
-		{"output, one line, python", program("python", "s = 'x' * 1_000_000\nfor i in range(300): print(s, end='')", "timeout_seconds", 20), "completed", stdout},
-		{"output, stderr, python", program("python", "import sys\ns = 'x' * 1_000_000\nfor i in range(300): sys.stderr.write(s)\nNone", "timeout_seconds", 20), "completed", stderr},
+		{"output, one line, javascript", program("javascript", `const b = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stdout.write(b);`, "timeout_seconds", 20, "max_output_bytes", 2<<20), "completed", stdout},
+		{"output, stderr, typescript", program("typescript", `const b: Uint8Array = new TextEncoder().encode("x".repeat(1e6)); for (let i = 0; i < 300; i++) await Deno.stderr.write(b);`, "timeout_seconds", 20, "max_output_bytes", 2<<20), "completed", stderr},
+		{"output, one line, python", program("python", "s = 'x' * 1_000_000\nfor i in range(300): print(s, end='')", "timeout_seconds", 20, "max_output_bytes", 2<<20), "completed", stdout},
+		{"output, stderr, python", program("python", "import sys\ns = 'x' * 1_000_000\nfor i in range(300): sys.stderr.write(s)\nNone", "timeout_seconds", 20, "max_output_bytes", 2<<20), "completed", stderr},
 
 		{"value, javascript", program("javascript", `export default "x".repeat(5e6);`), "", func(t *testing.T, a answer) {
 			if len(a.Result) > 1<<20+1<<10 {
