@@ -27,6 +27,9 @@ const (
 	streamStages = 8
 	// maxStage is the longest stage, in bytes.
 	maxStage = 300
+	// streamQuiet is the longest time without progress: some clients give up on a
+	// call that tells nothing for as long as three seconds.
+	streamQuiet = 900 * time.Millisecond
 )
 
 // stream turns one run's events into notifications/progress, when the client
@@ -36,6 +39,7 @@ const (
 //	fetching numpy 2.4 of 12.1 MB     info
 //	stdout: …                         debug
 //	stderr: …                         debug
+//	3 s so far                        progress only, when nothing else is to be told
 //
 // emit never waits for the client. What happens while a flush is under way, or
 // within streamPause of the last, waits in at most a few KiB.
@@ -190,14 +194,20 @@ func (s *stream) add(kind supervisor.EventKind, data []byte) {
 func (s *stream) send() {
 	defer close(s.done)
 	s.started()
+	began := time.Now()
+	quiet := time.NewTimer(streamQuiet)
+	defer quiet.Stop()
 	for {
 		last := false
 		select {
 		case <-s.wake:
 			s.rest(streamGather)
+		case <-quiet.C:
+			s.notify("running", seconds(time.Since(began).Round(time.Second))+" so far")
 		case <-s.closing:
 			last = true
 		}
+		quiet.Reset(streamQuiet)
 		s.mu.Lock()
 		pending := s.pending
 		s.pending = nil
@@ -267,7 +277,7 @@ func (s *stream) notify(event, message string) {
 
 // Names in _meta of the progress notifications.
 const (
-	metaEvent     = "rillbox/event"        // started, stage, stdout or stderr
+	metaEvent     = "rillbox/event"        // started, stage, stdout, stderr or running
 	metaExecution = "rillbox/execution_id" // the run's id
 )
 

@@ -136,6 +136,44 @@ func TestProgressIsPromptAndStrictlyIncreasing(t *testing.T) {
 	})
 }
 
+// TestAQuietRunTellsThatItLasts to whom asked for progress: also before its first
+// word, between two, and while packages are installed.
+func TestAQuietRunTellsThatItLasts(t *testing.T) {
+	quietly := writes(func(emit func(supervisor.EventKind, string)) {
+		time.Sleep(5 * time.Second)
+		emit(supervisor.Stdout, "word\n")
+		time.Sleep(5 * time.Second)
+	})
+	quietly.install = func(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error) {
+		time.Sleep(10 * time.Second)
+		return nil, nil
+	}
+	for tool, args := range map[string]string{"run_code": anyRun, "install_packages": `{"language":"python","packages":["six"]}`} {
+		synctest.Test(t, func(t *testing.T) {
+			var l listener
+			session := dial(t, newServer(quietly, nil), l.options())
+			params := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)}
+			params.SetProgressToken("t")
+			last, count := time.Now(), 0
+			if _, err := session.CallTool(context.Background(), params); err != nil {
+				t.Fatal(err)
+			}
+			ended := time.Now()
+			synctest.Wait()
+			for _, h := range append(l.all(), heard{at: ended}) {
+				if h.at.Sub(last) > time.Second {
+					t.Errorf("%s told nothing for %v, until %q", tool, h.at.Sub(last), h.message)
+				}
+				last = h.at
+				count++
+			}
+			if count > 20 {
+				t.Errorf("%s told %d things in 10 s", tool, count)
+			}
+		})
+	}
+}
+
 func TestAFloodIsCoalescedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const chunk, chunks = 32 << 10, 2000 // 64 MB in two seconds
@@ -213,7 +251,7 @@ func TestALineInTwoPartsIsOneMessage(t *testing.T) {
 				emit(supervisor.Stdout, "word")
 				time.Sleep(time.Millisecond)
 				emit(supervisor.Stdout, "\n")
-				time.Sleep(time.Second)
+				time.Sleep(time.Second / 2)
 			}
 		}), nil), l.options())
 		if _, err := callWithToken(session, 1); err != nil {
