@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,19 +33,21 @@ type lines struct {
 	ended chan struct{} // closed at the end of in
 	err   error         // why, once ended is closed; io.EOF for a plain end
 
-	open     atomic.Int64  // requests that the SDK has and did not answer
 	answered chan struct{} // holds a token when one was
+	unwritten
+	closing  sync.Once
 	patience time.Duration // how long the end of in waits for them
 	drained  chan struct{} // closed when, after the end of in, all are
 }
 
 func newLines(in io.Reader, out io.Writer, maxLine int64, log *slog.Logger) *lines {
 	return &lines{in: bufio.NewReaderSize(in, 64<<10), out: out, max: maxLine, log: log,
-		ended: make(chan struct{}), answered: make(chan struct{}, 1), drained: make(chan struct{}), patience: goodbye}
+		ended: make(chan struct{}), answered: make(chan struct{}, 1), drained: make(chan struct{}), patience: goodbye,
+		unwritten: unwritten{written: make(chan struct{}, 1), closed: make(chan struct{})}}
 }
 
 func (l *lines) transport() mcp.Transport {
-	return &mcp.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}
+	return counted{&mcp.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}, &l.unwritten}
 }
 
 // Read gives the SDK the next lines that it can decode. It must be called from
@@ -74,6 +75,9 @@ func (l *lines) Read(p []byte) (int, error) {
 				}
 				l.refuse(line, line, code, bad.Error())
 				break
+			}
+			if len(requests) > 0 {
+				l.awaitRoom()
 			}
 			l.open.Add(int64(len(requests)))
 			l.rest = append(bytes.Join(messages, []byte("\n")), '\n')
@@ -241,4 +245,7 @@ func (l *lines) Write(p []byte) (int, error) {
 var answerStart = []byte(`{"jsonrpc":"2.0","id":`)
 
 // Close leaves the streams open: they are the process's own.
-func (l *lines) Close() error { return nil }
+func (l *lines) Close() error {
+	l.closing.Do(func() { close(l.closed) })
+	return nil
+}

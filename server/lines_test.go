@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -174,6 +176,47 @@ func TestABatchIsAnsweredAsAWhole(t *testing.T) {
 	for _, a := range answers {
 		if want := map[any]string{1.0: "slow", "1": "quick"}[a.ID]; a.Result.StructuredContent.Stdout != want {
 			t.Errorf("%v is answered with %+v, want %q", a.ID, a.Result, want)
+		}
+	}
+	toServer.Close()
+	if err := awaitValue(t, ended, "the end of serve"); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+// TestAClientThatDoesNotReadIsNotReadEither: what waits for it is bounded, and all
+// comes when it reads again.
+func TestAClientThatDoesNotReadIsNotReadEither(t *testing.T) {
+	s := newServer(says(supervisor.Result{}), nil)
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	w := newWire(t, toServer, fromServer)
+	w.open()
+	const calls = 10_000
+	var taken atomic.Int64
+	go func() {
+		for id := range calls {
+			if _, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":"call %d","method":"ping"}`+"\n", id); err != nil {
+				t.Error(err)
+				return
+			}
+			taken.Store(int64(id + 1))
+		}
+	}()
+	before := int64(-1)
+	for taken.Load() != before { // until no more are taken
+		before = taken.Load()
+		time.Sleep(time.Second)
+	}
+	// 64 KiB of calls are read ahead.
+	if most := int64(maxUnwritten/messageCost + maxUnanswered + 64<<10/50 + 100); before > most {
+		t.Errorf("%d calls were taken of a client that reads nothing, want %d at most", before, most)
+	}
+	for range calls {
+		if line := w.read(); !strings.Contains(line, `"result":{`) {
+			t.Fatalf("the answer is %.200s", line)
 		}
 	}
 	toServer.Close()
