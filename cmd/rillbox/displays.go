@@ -53,7 +53,7 @@ type gallery struct {
 func (a *app) show(o *output, g *gallery, displays []supervisor.Display) {
 	for _, display := range displays {
 		o.endLine(os.Stdout)
-		if err := a.showOne(o, g, display); err != nil {
+		if err := a.showOne(o, g, display); err != nil && o.failed == nil {
 			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
 		}
 	}

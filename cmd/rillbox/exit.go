@@ -11,6 +11,7 @@ const (
 	statusBroken    = 125 // we failed, not the program
 	statusCancelled = 130 // Ctrl-C or SIGTERM
 	statusMemory    = 137 // the program used too much memory (128 + SIGKILL)
+	statusPipe      = 141 // nobody reads what we write (128 + SIGPIPE)
 )
 
 // exitStatus is an error that sets the exit status, and was told already.

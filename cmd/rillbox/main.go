@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,9 @@ func execute(args []string) int {
 	var exit exitStatus
 	if errors.As(err, &exit) {
 		return int(exit)
+	}
+	if errors.Is(err, syscall.EPIPE) { // where SIGPIPE is ignored, which else ended us
+		return statusPipe
 	}
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
 	if !a.parsed {

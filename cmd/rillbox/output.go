@@ -22,10 +22,15 @@ type output struct {
 	// screens stand before those of the two that are terminals; others get the
 	// guest's very bytes.
 	screens map[*os.File]*screen
+	// failed is why something that the guest wrote is lost, and stop, if there is
+	// one, is then called: what nobody gets need not go on.
+	failed error
+	stop   func()
 }
 
 func (a *app) newOutput() *output {
-	o := &output{a.newProgress(), os.Stdout, os.Stderr, map[*os.File]bool{}, map[*os.File]*screen{}}
+	o := &output{progress: a.newProgress(), stdout: os.Stdout, stderr: os.Stderr,
+		unfinished: map[*os.File]bool{}, screens: map[*os.File]*screen{}}
 	for _, f := range []*os.File{o.stdout, o.stderr} {
 		if isTerminal(f) {
 			o.screens[f] = &screen{w: f}
@@ -45,7 +50,7 @@ func (o *output) emit(e supervisor.Event) {
 		to = o.stderr
 	}
 	if to != nil && len(e.Data) > 0 {
-		_ = o.write(to, e.Data) // a closed pipe ends us by SIGPIPE
+		_ = o.write(to, e.Data) // it is kept
 	}
 }
 
@@ -58,6 +63,12 @@ func (o *output) write(f *os.File, data []byte) error {
 	}
 	_, err := to.Write(data)
 	o.unfinished[f] = data[len(data)-1] != '\n'
+	if err != nil && o.failed == nil {
+		o.failed = fmt.Errorf("cannot write what the program printed: %w", err)
+		if o.stop != nil {
+			o.stop()
+		}
+	}
 	return err
 }
 
@@ -66,7 +77,7 @@ func (o *output) write(f *os.File, data []byte) error {
 func (o *output) end() {
 	o.clear()
 	for _, s := range o.screens {
-		_ = s.end() // see emit
+		_ = s.end() // the terminal is gone
 	}
 }
 

@@ -232,6 +232,9 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 	interrupted := ctx.Err() != nil
 	stop()
 	r.out.end()
+	if r.out.failed != nil {
+		return r.out.failed
+	}
 	if err != nil {
 		return err
 	}

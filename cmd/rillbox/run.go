@@ -118,14 +118,20 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		out = &output{progress: a.newProgress()}
 	}
 	defer out.end()
+	running, stopRun := context.WithCancel(ctx)
+	defer stopRun()
+	out.stop = stopRun
 	typing, typed := context.WithCancel(ctx)
 	defer typed()
 	if program.Stdin != nil && isTerminal(os.Stdin) {
 		program.Stdin = keyboard{typing}
 	}
-	result, err := engines.Run(ctx, program, out.emit)
+	result, err := engines.Run(running, program, out.emit)
 	typed()
 	out.end()
+	if out.failed != nil {
+		return out.failed
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return exitStatus(statusCancelled)
@@ -147,6 +153,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		pictures.dir, pictures.name = filepath.Dir(args[0]), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
 	}
 	a.show(out, pictures, result.Displays)
+	if out.failed != nil {
+		return out.failed
+	}
 	a.report(out, result)
 	return statusOf(result)
 }
