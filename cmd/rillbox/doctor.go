@@ -47,6 +47,9 @@ The exit status is 1 when something is broken.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			checks, err := a.examine(ctx)
+			if ctx.Err() != nil { // what was cut short says nothing of the machine
+				return exitStatus(statusCancelled)
+			}
 			if err != nil {
 				return err
 			}

@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rillbox/supervisor"
 )
@@ -40,7 +42,10 @@ func execute(args []string) int {
 	a := &app{config: newConfig()}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go quitting(cancel)
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
@@ -58,6 +63,17 @@ func execute(args []string) int {
 	return statusBroken
 }
 
+// quitting makes of Ctrl-\ another Ctrl-C, that also ends what Ctrl-C does not: Go
+// would show its registers. A second one ends us at once.
+func quitting(cancel func()) {
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	<-quit
+	cancel()
+	<-quit
+	os.Exit(128 + int(syscall.SIGQUIT))
+}
+
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rillbox",
@@ -72,6 +88,7 @@ without a network.`,
   rillbox serve                             MCP on stdio, for a chat or an agent
   rillbox setup                             fetch everything now, to be offline later
   rillbox doctor                            does the sandbox hold on this machine?`,
+		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -88,8 +105,15 @@ without a network.`,
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no log but errors on stderr")
 	a.config.bindFlags(root.PersistentFlags(), common, commonSettings...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w\n`%s --help` shows how to use it", err, cmd.CommandPath())
+		near := ""
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+			var names []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+			near = didYouMean("--"+unknown.GetSpecifiedName(), names)
+		}
+		return fmt.Errorf("%w%s\n`%s --help` shows how to use it", err, near, cmd.CommandPath())
 	})
+	root.SetVersionTemplate(versionLine())
 	root.AddCommand(
 		newRunCommand(a),
 		newReplCommand(a),

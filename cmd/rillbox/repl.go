@@ -91,7 +91,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 	language, ok := languages[strings.ToLower(f.language)]
 	if !ok {
 		a.parsed = false
-		return fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)", f.language)
+		return unknownLanguage(f.language)
 	}
 	if cmd.Flags().Changed("permissions") {
 		a.config.DenoPermissions, a.config.PyodidePermissions = f.permissions, f.permissions

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +90,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 }
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	program, err := f.program(cmd, args)
+	program, err := f.program(cmd, args, a.config.Limits.Code)
 	if err != nil {
 		a.parsed = false
 		return err
@@ -161,7 +164,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 }
 
 // program reads the program that the command line tells of.
-func (f *runFlags) program(cmd *cobra.Command, args []string) (supervisor.Program, error) {
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (supervisor.Program, error) {
 	p := supervisor.Program{Packages: f.packages}
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args, p.Args = args[:dash], args[dash:]
@@ -177,27 +180,35 @@ func (f *runFlags) program(cmd *cobra.Command, args []string) (supervisor.Progra
 	case inline:
 		p.Code, p.Stdin = f.code, os.Stdin
 	case args[0] == "-":
-		code, err := io.ReadAll(os.Stdin)
+		code, err := readProgram(os.Stdin, most)
 		if err != nil {
-			return p, fmt.Errorf("cannot read the program from standard input: %w", err)
+			return p, err
 		}
-		p.Code = string(code)
+		p.Code = code
 	default:
-		code, err := os.ReadFile(args[0])
+		file, err := os.Open(args[0])
 		if err != nil {
 			return p, fmt.Errorf("cannot read the program: %w", err)
 		}
-		p.Code, p.Stdin = string(code), os.Stdin
+		defer file.Close()
+		code, err := readProgram(file, most)
+		if err != nil {
+			return p, err
+		}
+		p.Code, p.Stdin = code, os.Stdin
 		extension := strings.TrimPrefix(filepath.Ext(args[0]), ".")
 		p.Language = languages[extension]
 		if p.Language != "" {
 			p.Name = filepath.Base(args[0])
 		}
 	}
+	if err := checkProgram(p.Code, most); err != nil {
+		return p, err
+	}
 	if f.language != "" {
 		language, ok := languages[strings.ToLower(f.language)]
 		if !ok {
-			return p, fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)", f.language)
+			return p, unknownLanguage(f.language)
 		}
 		if language != p.Language {
 			p.Language, p.Name = language, ""
@@ -207,6 +218,35 @@ func (f *runFlags) program(cmd *cobra.Command, args []string) (supervisor.Progra
 		return p, errors.New("cannot tell the program's language; say it with -l javascript, typescript or python")
 	}
 	return p, nil
+}
+
+// unknownLanguage is the error for a name that no language has.
+func unknownLanguage(name string) error {
+	return fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)%s",
+		name, didYouMean(name, slices.Sorted(maps.Keys(languages))))
+}
+
+// readProgram reads a program's text, up to the most that it may have: there can
+// be no end of it.
+func readProgram(r io.Reader, most int64) (string, error) {
+	code, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the program: %w", err)
+	}
+	return string(code), nil
+}
+
+// checkProgram says what is wrong with a program's text.
+func checkProgram(code string, most int64) error {
+	if int64(len(code)) > most {
+		return fmt.Errorf("the program has more than %s, which is all that it may have: put data into files, or into its standard input", formatSize(most))
+	}
+	for i, line := range strings.Split(code, "\n") {
+		if !utf8.ValidString(line) {
+			return fmt.Errorf("the program is not UTF-8 text (line %d): save it as UTF-8", i+1)
+		}
+	}
+	return nil
 }
 
 // printJSON writes v on lines of its own, readable.

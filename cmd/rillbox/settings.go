@@ -61,6 +61,9 @@ type setting struct {
 
 func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 
+// leastMemory is the least that a program can do something with.
+const leastMemory = 16 << 20
+
 // newConfig returns the defaults.
 func newConfig() *config {
 	c := &config{
@@ -99,7 +102,7 @@ func newConfig() *config {
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
-	add("memory", size(&c.Limits.Memory), "memory of a program, above what its runtime needs")
+	add("memory", sizeFrom(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
 	add("output", size(&c.Limits.Output), "bytes kept of each output stream")
 	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
 	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
@@ -182,9 +185,13 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		wrong = append(wrong, fmt.Errorf("%s: unknown key %q", c.file, key))
 	}
+	var known []string
+	for _, s := range c.settings {
+		known = append(known, s.env)
+	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if strings.HasPrefix(name, "RILLBOX_") && !strings.HasPrefix(name, "RILLBOX_TEST_") {
-			wrong = append(wrong, fmt.Errorf("unknown environment variable %s", name))
+			wrong = append(wrong, fmt.Errorf("unknown environment variable %s%s", name, didYouMean(name, known)))
 		}
 	}
 	if len(wrong) > 0 {

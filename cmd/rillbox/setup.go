@@ -76,7 +76,7 @@ func languagesNamed(names []string) ([]supervisor.Language, error) {
 	for _, name := range names {
 		language, ok := languages[strings.ToLower(name)]
 		if !ok {
-			return nil, fmt.Errorf("unknown language %q; want javascript, typescript or python", name)
+			return nil, unknownLanguage(name)
 		}
 		wanted = append(wanted, language)
 	}

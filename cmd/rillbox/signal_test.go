@@ -9,16 +9,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// Ctrl-C, and what a service manager sends, end a run at once and say so by the
-// exit status.
+// Ctrl-C and Ctrl-\, and what a service manager sends, end a run at once and say so by
+// the exit status.
 func TestASignalCancelsTheRun(t *testing.T) {
 	needRuntimes(t)
-	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT} {
 		for language, code := range map[string]string{
 			"javascript": "console.log('started'); for (;;);",
 			"python":     "print('started', flush=True)\nwhile True: pass",
@@ -26,6 +28,8 @@ func TestASignalCancelsTheRun(t *testing.T) {
 			t.Run(language+" "+signal.String(), func(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), "rillbox", "run", "-l", language, "-c", code)
 				cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+				var stderr strings.Builder
+				cmd.Stderr = &stderr
 				stdout, err := cmd.StdoutPipe()
 				if err == nil {
 					err = cmd.Start()
@@ -46,6 +50,9 @@ func TestASignalCancelsTheRun(t *testing.T) {
 				exit := (*exec.ExitError)(nil)
 				if !errors.As(err, &exit) || exit.ExitCode() != statusCancelled {
 					t.Errorf("it ends with %v, want exit status %d", err, statusCancelled)
+				}
+				if strings.Contains(stderr.String(), "goroutine") {
+					t.Errorf("it shows its own stack:\n%.500s", stderr.String())
 				}
 				if took := time.Since(sent); took > 3*time.Second {
 					t.Errorf("it ended after %v", took)
@@ -123,5 +130,50 @@ func TestServeEndsWhileAReadBlocks(t *testing.T) {
 				t.Error("it does not end")
 			}
 		})
+	}
+}
+
+// A doctor who is sent away says nothing: what was cut short is not BAD.
+func TestASignalEndsTheDoctor(t *testing.T) {
+	needRuntimes(t)
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGQUIT} {
+		for _, after := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond} {
+			cmd := exec.CommandContext(t.Context(), "rillbox", "doctor")
+			cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+			var said strings.Builder
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(after)
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			err := cmd.Wait()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != statusCancelled || said.Len() > 0 {
+				t.Errorf("after %v and %v it ends with %v, and says\n%s", after, signal, err, said.String())
+			}
+		}
+	}
+}
+
+// What has no end is not read to it.
+func TestAnEndlessProgramIsRefused(t *testing.T) {
+	needRuntimes(t)
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zero.Close()
+	cmd := exec.CommandContext(t.Context(), "rillbox", "run", "-l", "py", "-")
+	cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+	cmd.Stdin = zero
+	out, err := cmd.CombinedOutput()
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(err, &exit) || exit.ExitCode() != statusUsage || !strings.Contains(string(out), "the program has more than") {
+		t.Fatalf("it ends with %v and says %.300s", err, out)
+	}
+	if used := exit.SysUsage().(*syscall.Rusage).Maxrss; used > 200<<10 && runtime.GOOS == "linux" {
+		t.Errorf("it took %d KiB", used)
 	}
 }

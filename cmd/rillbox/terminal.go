@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 	"github.com/schollz/progressbar/v3"
@@ -88,6 +90,7 @@ type progress struct {
 	told  bool   // it is on display, or was printed
 	late  *time.Timer
 	bar   *progressbar.ProgressBar
+	drawn *window // what the bar writes to
 }
 
 func (a *app) newProgress() *progress {
@@ -137,11 +140,11 @@ func (p *progress) tell(e supervisor.Event) {
 	}
 	if p.bar == nil || total != p.bar.GetMax64() {
 		p.hide()
+		p.drawn = &window{w: p.w}
 		p.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(p.w),
+			progressbar.OptionSetWriter(p.drawn),
 			progressbar.OptionSetDescription(supervisor.ShowLine(e.Text, maxStage)),
 			progressbar.OptionShowBytes(e.Done > 0 || e.Total > 0),
-			progressbar.OptionShowCount(),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(65*time.Millisecond),
 			progressbar.OptionSetRenderBlankState(true),
@@ -168,8 +171,33 @@ func (p *progress) hide() {
 		p.late = nil
 	}
 	if p.bar != nil {
-		_ = p.bar.Exit() // see tell
-		_ = p.bar.Clear()
+		p.drawn.shut()
+		_ = p.bar.Finish() // so that it ends; nobody sees how
 		p.bar = nil
 	}
+}
+
+// window is what a bar writes to until it is shut: a spinner goes on after its end.
+type window struct {
+	mu    sync.Mutex
+	w     io.Writer
+	width int // the most that was written at once
+}
+
+func (w *window) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.w == nil {
+		return len(data), nil
+	}
+	w.width = max(w.width, utf8.RuneCount(data))
+	return w.w.Write(data)
+}
+
+// shut takes away what is shown.
+func (w *window) shut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = io.WriteString(w.w, "\r"+strings.Repeat(" ", w.width)+"\r") // see tell
+	w.w = nil
 }

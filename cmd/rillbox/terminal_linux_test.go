@@ -7,8 +7,11 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rillbox/supervisor"
 )
 
 // What a download looks like on stderr: a bar at a terminal, one plain line
@@ -42,6 +45,26 @@ func TestADownloadIsShownAsTheReaderCanSeeIt(t *testing.T) {
 				t.Errorf("stderr is %q", stderr)
 			}
 		})
+	}
+}
+
+// Nothing of a stage is left at a terminal when it is over.
+func TestNothingIsLeftOfAStage(t *testing.T) {
+	ours, theirs := openTerminal(t)
+	p := &progress{w: theirs, bars: true}
+	p.show(supervisor.Event{Text: "installing numpy"})
+	time.Sleep(patience + 300*time.Millisecond)
+	p.clear()
+	if _, err := theirs.WriteString("the program's output\n"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	theirs.Close()
+	var seen strings.Builder
+	_, _ = io.Copy(&seen, ours) // ends with EIO when the other side is closed
+	before, after, _ := strings.Cut(seen.String(), "the program's output")
+	if !strings.Contains(before, "installing numpy") || strings.Contains(seen.String(), "0/-") || strings.TrimSpace(after) != "" {
+		t.Errorf("there is %q, then %q", before, after)
 	}
 }
 

@@ -166,7 +166,10 @@ var byteUnits = []struct {
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
 // size is a number of bytes, with or without a unit ("512MiB").
-func size(p *int64) value {
+func size(p *int64) value { return sizeFrom(p, 0) }
+
+// sizeFrom is a size of at least some bytes.
+func sizeFrom(p *int64, least int64) value {
 	parse := func(s string) (int64, error) {
 		number, unit := strings.TrimSpace(s), int64(1)
 		for _, u := range byteUnits {
@@ -178,6 +181,9 @@ func size(p *int64) value {
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 0 || n > (1<<62)/unit {
 			return 0, errors.New(`want a number of bytes, such as "512MiB" (units: B, KiB, MiB, GiB, TiB)`)
+		}
+		if n*unit < least {
+			return 0, fmt.Errorf(`the least is %s; want a size such as "512MiB" (units: B, KiB, MiB, GiB, TiB)`, formatSize(least))
 		}
 		return n * unit, nil
 	}

@@ -16,10 +16,14 @@ func newVersionCommand(a *app) *cobra.Command {
 		Short: "Print the version of rillbox",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rillbox %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("rillbox %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
 // version is the module's version, or the commit that it was built from.
