@@ -77,6 +77,13 @@ func (c check) bad() bool { return c.Problem != "" && !c.Lesser }
 // examine makes all checks.
 func (a *app) examine(ctx context.Context) ([]check, error) {
 	a.config.Warm = 0 // nothing runs after it
+	var shares []check
+	if a.config.Workspace.Path != "" {
+		shares = []check{a.examineWorkspace()}
+		if shares[0].bad() {
+			a.config.Workspace = supervisor.Shared{} // the rest can be looked at without it
+		}
+	}
 	engines, err := a.open()
 	if err != nil {
 		return nil, err
@@ -84,9 +91,7 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
 		a.examineWall(), examineCgroups()}
-	if a.config.Workspace.Path != "" {
-		checks = append(checks, a.examineWorkspace())
-	}
+	checks = append(checks, shares...)
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
 		c := check{Name: languageNames(d.Languages), Detail: versions(d)}
