@@ -143,7 +143,7 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 		Client:      client,
 		Language:    lang.language,
 		Name:        path.Base(lang.file),
-		Code:        a.Code,
+		Code:        strings.TrimPrefix(a.Code, "\uFEFF"), // which Python takes for a mistake
 		Args:        a.Args,
 		Packages:    a.Packages,
 		Permissions: a.Permissions,

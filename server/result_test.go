@@ -300,6 +300,10 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	if got.Language != supervisor.Python || got.Name != "" || got.Stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout || got.Client == "" {
 		t.Errorf("got %+v", got)
 	}
+	call(t, session, "run_code", `{"language":"py","code":"\ufeffprint(1)"}`)
+	if got.Code != "print(1)" {
+		t.Errorf("with a byte order mark the code is %q", got.Code)
+	}
 	for name, a := range aliases {
 		call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
 		if got.Language != a.language || got.Name != a.file {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rillbox/supervisor"
 )
 
 // person sits at a terminal at which rillbox runs.
@@ -169,4 +171,36 @@ func (p *person) all() string {
 		}
 		<-more
 	}
+}
+
+// TestAPersonMayThink: the time that a person takes to answer is not the program's.
+func TestAPersonMayThink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes longer than a program without a person may")
+	}
+	needRuntimes(t)
+	for language, code := range map[string]string{
+		"python":     "print('hello ' + input('who? '))",
+		"javascript": "console.log('who? '); for await (const c of Deno.stdin.readable) { console.log('hello ' + new TextDecoder().decode(c)); break }",
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			p := sit(t, t.TempDir(), nil, "run", "-l", language, "-c", code)
+			p.sees("who? ")
+			time.Sleep(supervisor.DefaultLimits().Timeout + 2*time.Second)
+			p.types("Ada\n")
+			p.sees("hello Ada")
+			if status := p.leaves(); status != 0 {
+				t.Errorf("it ends with %d", status)
+			}
+		})
+	}
+	t.Run("with a limit", func(t *testing.T) {
+		t.Parallel()
+		p := sit(t, t.TempDir(), nil, "run", "--timeout", "1s", "-l", "python", "-c", "input('who? ')")
+		p.sees("who? ")
+		if status := p.leaves(); status != statusTimedOut {
+			t.Errorf("it ends with %d", status)
+		}
+	})
 }

@@ -61,6 +61,9 @@ report-1.png, report-2.svg and so on, in place of those of the run before; as
 display-1.png in the current directory when it has no file. Terminals that can
 (kitty, iTerm2, sixel) show them as well. What it displays as text is printed.
 
+A program has 30 s, or what --timeout says; at a terminal, where it may wait for
+what is typed, it has no limit unless --timeout sets one.
+
 The exit status is the program's; 124 when its time was up, 137 when it used too
 much memory, 130 when it was cancelled, 128+n when signal n ended it, 2 when the
 command line is wrong, and 125 when rillbox itself failed.
@@ -102,6 +105,10 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
+	if program.Stdin != nil && isTerminal(os.Stdin) && a.config.from("timeout") == "default" {
+		// The time that a person takes to answer is not the program's.
+		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
+	}
 	a.config.Warm, a.config.once = 0, true
 	engines, err := a.open()
 	if err != nil {
@@ -202,6 +209,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (super
 			p.Name = filepath.Base(args[0])
 		}
 	}
+	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
 	if err := checkProgram(p.Code, most); err != nil {
 		return p, err
 	}
@@ -219,6 +227,9 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (super
 	}
 	return p, nil
 }
+
+// byteOrderMark is what some editors of Windows begin a file with.
+const byteOrderMark = "\uFEFF"
 
 // unknownLanguage is the error for a name that no language has.
 func unknownLanguage(name string) error {
