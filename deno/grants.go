@@ -33,7 +33,7 @@ func (p Permissions) Open() (Permissions, error) {
 	for _, kind := range []string{"read", "write", "ffi"} {
 		_, paths := p.Allowed(kind)
 		for _, path := range paths {
-			if _, done := p.opened[path]; done {
+			if g, done := p.opened[path]; done && (kind != "write" || g.file != nil) {
 				continue
 			}
 			file, real, err := launcher.Open(path)

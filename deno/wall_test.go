@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -226,6 +227,33 @@ func TestGrantsAreWhatTheyWereAtTheStart(t *testing.T) {
 	}
 	if got, _, err := names(p); err != nil || !slices.Equal(got, []string{"granted"}) {
 		t.Errorf("a grant that became another link: %q %v", got, err)
+	}
+	// So does the directory that the operator shares.
+	shared, err := Share(path("granted/other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path("granted/other"), path("granted/moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../secret", path("granted/other")); err != nil {
+		t.Fatal(err)
+	}
+	around, err := p.Surround(Walls{Shared: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer around.Close()
+	if name := around.Workspace(path("granted/other"), false); name != path("granted/other") {
+		t.Errorf("the workspace is called %s", name)
+	}
+	if wall := around.Wall(); wall != nil {
+		place := wall.Places[len(wall.Places)-1]
+		opened, err := os.Stat("/proc/self/fd/" + strconv.Itoa(int(place.File.Fd())))
+		moved, movedErr := os.Stat(path("granted/moved"))
+		if err != nil || movedErr != nil || !os.SameFile(opened, moved) {
+			t.Errorf("the workspace is another directory: %v %v", err, movedErr)
+		}
 	}
 	// What is to be written has to be there, for the operator and for a run.
 	missing, err := Parse([]string{"--allow-write=" + path("missing/out")})

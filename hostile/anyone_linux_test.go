@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/cache/cachetest"
+	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
@@ -128,5 +130,68 @@ func TestChildrenOfRootAreAnotherUser(t *testing.T) {
 	}
 	if !strings.Contains(string(status), "\nUid:\t1879048192\t1879048192\t1879048192\t1879048192\n") || !strings.Contains(string(status), "\nCapBnd:\t0000000000000000\n") {
 		t.Errorf("%s", status)
+	}
+}
+
+// TestNoPortOfOursIsOnLoopback: where programs have a network of their own, what we
+// listen on for them is there, and neither the server nor a child listens on the
+// machine's.
+func TestNoPortOfOursIsOnLoopback(t *testing.T) {
+	if launcher.Offered().Level < launcher.Namespaces {
+		lacks(t, launcher.Offered().Detail)
+	}
+	s := serve(t, t.TempDir())
+	for _, arguments := range []map[string]any{
+		{"language": "javascript", "code": "1", "session_id": "default"},
+		{"language": "python", "code": "import micropip; 1", "session_id": "default"},
+		{"language": "python", "code": "1"},
+		{"language": "typescript", "code": "export default 1"},
+	} {
+		if a := s.run(t, arguments); a.Status != "completed" {
+			t.Fatalf("%+v", a)
+		}
+	}
+	table, err := os.ReadFile("/proc/self/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := map[string]bool{}
+	for _, line := range strings.Split(string(table), "\n") {
+		if fields := strings.Fields(line); len(fields) > 9 && fields[3] == "0A" { // TCP_LISTEN
+			listening["socket:["+fields[9]+"]"] = true
+		}
+	}
+	found := 0
+	for _, p := range append(s.remains(t), process{pid: s.process.Pid, command: "the server"}) {
+		descriptors, err := filepath.Glob("/proc/" + strconv.Itoa(p.pid) + "/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range descriptors {
+			found++
+			if to, err := os.Readlink(fd); err == nil && listening[to] {
+				t.Errorf("%v listens on the machine's network", p)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d descriptors were looked at", found)
+	}
+}
+
+// TestNothingIsOpenedForWhatIsMissing: a write grant that names what is not there
+// is refused at the start, and opens no directory that holds it.
+func TestNothingIsOpenedForWhatIsMissing(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing", "out")
+	permissions, err := deno.Parse([]string{"--allow-write=" + missing, "--allow-read=" + missing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, scripts := deno.New(deno.Options{Cache: openShared(t), Permissions: permissions, Limits: supervisor.DefaultLimits()})
+	_, python := pyodide.New(pyodide.Options{Cache: openShared(t), Permissions: permissions})
+	for _, err := range []error{scripts, python} {
+		if err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "make it first, or grant its directory") {
+			t.Errorf("it was not refused: %v", err)
+		}
 	}
 }
