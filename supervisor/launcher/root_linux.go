@@ -132,7 +132,7 @@ func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 		if p.Optional && slices.ContainsFunc(w.Places, func(o Place) bool { return !o.Optional && o.name() != p.name() && within(p.name(), o.name()) }) {
 			continue // it is there, whatever it is
 		}
-		m := mounted{Place: p, mapped: n < len(w.Places) && !p.Optional}
+		m := mounted{Place: p, mapped: n < len(w.Places)}
 		if there, err := m.look(); err != nil {
 			return nil, err
 		} else if !there {
