@@ -120,11 +120,15 @@ func Open(dir string, o Options) (*Cache, error) {
 	if err := c.makeDirs(); err != nil {
 		return nil, fmt.Errorf("open the cache in %s: %w (set %s to use another directory)", dir, err, DirEnv)
 	}
-	if err := c.sweepDead(); err != nil {
-		log.Warn("cannot remove what a dead process left in the cache", "dir", dir, "err", err)
-	}
-	if c.live, err = newLive(c); err != nil {
+	swept := c.sweepDead()
+	switch c.live, err = newLive(c); {
+	case cannotWrite(err):
+		log.Warn("the cache can't be written to: what is in it can be used, nothing is added", "dir", dir, "err", err)
+		c.live, c.maxBytes = &live{refused: err}, 0
+	case err != nil:
 		return nil, fmt.Errorf("open the cache in %s: %w", dir, err)
+	case swept != nil:
+		log.Warn("cannot remove what a dead process left in the cache", "dir", dir, "err", swept)
 	}
 	c.trimSometimes()
 	return c, nil

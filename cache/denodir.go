@@ -464,7 +464,7 @@ func (c *Cache) alone() (bool, error) {
 	}
 	for _, f := range files {
 		path := filepath.Join(c.dir, "live", f.Name())
-		if path == c.live.lock.Path() {
+		if c.live.is(path) {
 			continue
 		}
 		l, err := tryLock(path)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -17,9 +19,15 @@ import (
 // the process lives and lists the entries that it uses, and a temporary
 // directory of the same name. Whoever gets the lock of another's file knows
 // that its process is dead.
+//
+// Where the cache can't be written to, there is no mark; who could trim it then is
+// somebody else, who knows.
 type live struct {
-	lock *flock.Flock
-	tmp  string
+	refused error        // why there is none
+	lock    *flock.Flock // nil then
+	tmp     string
+
+	log *slog.Logger
 
 	mu   sync.Mutex
 	file *os.File
@@ -45,7 +53,7 @@ func newLive(c *Cache) (*live, error) {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return nil, errors.Join(err, file.Close(), l.Close())
 	}
-	return &live{lock: l, tmp: tmp, file: file, used: map[string]bool{}}, nil
+	return &live{log: c.log, lock: l, tmp: tmp, file: file, used: map[string]bool{}}, nil
 }
 
 // use notes that the process uses an entry; it must come before the entry is
@@ -53,22 +61,44 @@ func newLive(c *Cache) (*live, error) {
 func (l *live) use(entry string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.used[entry] {
+	if l.used[entry] || l.refused != nil {
 		return nil
 	}
 	if _, err := l.file.WriteString(entry + "\n"); err != nil {
-		return fmt.Errorf("note the use of a cache entry: %w", err)
+		err = fmt.Errorf("note the use of a cache entry: %w", err)
+		if cannotWrite(err) {
+			l.log.Warn("a cache entry is used without a note of it: another process may trim it", "entry", entry, "err", err)
+			return nil
+		}
+		return err
 	}
 	l.used[entry] = true
 	return nil
 }
 
+// cannotWrite says that an error comes of a file system that is full or that we may
+// not write to: what is there can be used all the same.
+func cannotWrite(err error) bool {
+	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, fs.ErrPermission} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *live) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.refused != nil {
+		return nil
+	}
 	err := removeAll(l.tmp)
 	return errors.Join(err, os.Remove(l.lock.Path()), l.file.Close(), l.lock.Close())
 }
+
+// is says that the mark at path is this process's.
+func (l *live) is(path string) bool { return l.lock != nil && path == l.lock.Path() }
 
 // sweepDead removes the marks and temporary directories of processes that no
 // longer live.
@@ -106,7 +136,7 @@ func (c *Cache) inUse() (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, f := range files {
 		path := filepath.Join(c.dir, "live", f.Name())
-		if path != c.live.lock.Path() {
+		if !c.live.is(path) {
 			l, err := tryLock(path)
 			if err != nil {
 				return nil, err
@@ -142,5 +172,8 @@ func readLines(path string, into map[string]bool) error {
 // tempDir makes a directory for work in progress; Rename from it into the
 // cache is atomic, as both are on one file system.
 func (c *Cache) tempDir(pattern string) (string, error) {
+	if c.live.refused != nil {
+		return "", fmt.Errorf("the cache can't be written to: %w", c.live.refused)
+	}
 	return os.MkdirTemp(c.live.tmp, pattern)
 }

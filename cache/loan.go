@@ -1,14 +1,17 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Loan is a directory through which a child sees entries of the cache: those
 // that are lent to it and no others, also when it was started before they were
-// known. The files are links to the cache's own, so that nothing is copied.
+// known. The files are links to the cache's own, so that nothing is copied where
+// the cache can be written to.
 type Loan struct {
 	dir string
 }
@@ -16,6 +19,11 @@ type Loan struct {
 // Lend makes a Loan with nothing in it. It ends with Close, or with the process.
 func (c *Cache) Lend() (*Loan, error) {
 	dir, err := c.tempDir("loan-")
+	if err != nil { // the cache is full, or read-only
+		if dir, err = os.MkdirTemp("", "rillbox-loan-"); err == nil {
+			dir, err = filepath.EvalSymlinks(dir)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for what a child is lent: %w", err)
 	}
@@ -29,7 +37,11 @@ func (l *Loan) Dir() string { return l.dir }
 // loan's directory. To lend it again is no error.
 func (l *Loan) Add(path string) (string, error) {
 	lent := filepath.Join(l.dir, filepath.Base(path))
-	if err := os.Link(path, lent); err != nil && !os.IsExist(err) {
+	err := os.Link(path, lent)
+	if errors.Is(err, syscall.EXDEV) {
+		err = CopyFile(lent, path)
+	}
+	if err != nil && !os.IsExist(err) {
 		return "", fmt.Errorf("lend %s to a child: %w", path, err)
 	}
 	return lent, nil

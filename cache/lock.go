@@ -59,7 +59,9 @@ func (c *Cache) lockStore(alone bool) (unlock func(), err error) {
 	l := newFlock(filepath.Join(c.dir, "store.lock"))
 	if alone {
 		err = l.Lock()
-	} else {
+	} else if err = l.RLock(); cannotWrite(err) {
+		_ = l.Close()
+		l = flock.New(l.Path(), flock.SetFlag(os.O_RDONLY))
 		err = l.RLock()
 	}
 	if err != nil {
