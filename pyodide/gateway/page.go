@@ -69,9 +69,14 @@ func parsePage(project string, base *url.URL, contentType string, body []byte) (
 		err = fmt.Errorf("its content type is %.100q, not that of an index page", contentType)
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; what came begins with %q: is it another's answer, such as a network's sign-in page?", err, beginning(body))
 	}
 	return p, nil
+}
+
+// beginning is what a person needs to see of an answer.
+func beginning(body []byte) string {
+	return strings.ToValidUTF8(strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " "), "\ufffd")
 }
 
 // parseJSON reads a page as PEP 691 and its successors define it.
@@ -96,6 +101,9 @@ func (p *page) parseJSON(base *url.URL, body []byte) error {
 	}
 	if doc.Files == nil {
 		return fmt.Errorf("it has no list of files")
+	}
+	if doc.Meta.APIVersion == "" && len(*doc.Files) == 0 {
+		return fmt.Errorf("it does not say that it is a page of a package index")
 	}
 	for _, f := range *doc.Files {
 		f.pageFile.CoreMetadata = digestOf(f.CoreMetadata)
@@ -123,13 +131,19 @@ func digestOf(raw json.RawMessage) map[string]string {
 // parseHTML reads a page as PEP 503 and its successors define it.
 func (p *page) parseHTML(base *url.URL, body []byte) error {
 	tokens := html.NewTokenizer(bytes.NewReader(body))
+	known := false // to be an index's page
 	for {
 		switch tokens.Next() {
 		case html.ErrorToken:
 			if err := tokens.Err(); err != io.EOF {
 				return fmt.Errorf("parse HTML: %w", err)
 			}
+			if !known {
+				return fmt.Errorf("it is HTML, but not a page of a package index")
+			}
 			return nil
+		case html.TextToken: // of a project that has no files, where the index is an old one
+			known = known || strings.HasPrefix(strings.ToLower(strings.TrimSpace(string(tokens.Text()))), "links for ")
 		case html.StartTagToken, html.SelfClosingTagToken:
 			token := tokens.Token()
 			attrs := map[string]string{}
@@ -138,6 +152,7 @@ func (p *page) parseHTML(base *url.URL, body []byte) error {
 					attrs[a.Key] = a.Val
 				}
 			}
+			known = known || token.Data == "meta" && attrs["name"] == "pypi:repository-version" // PEP 629
 			href, linked := attrs["href"]
 			switch {
 			case !linked:
@@ -146,7 +161,9 @@ func (p *page) parseHTML(base *url.URL, body []byte) error {
 					base = ref
 				}
 			case token.Data == "a":
-				if err := p.add(base, anchorFile(href, attrs)); err != nil {
+				file := anchorFile(href, attrs)
+				known = known || strings.HasPrefix(Normalize(file.Filename), p.project+"-")
+				if err := p.add(base, file); err != nil {
 					return err
 				}
 			}

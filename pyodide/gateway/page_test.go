@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -133,4 +135,48 @@ func FuzzHTMLPage(f *testing.F) {
 			checkPage(t, p)
 		}
 	})
+}
+
+// TestWhatIsNoPageIsNotKept: what a network's sign-in page, a broken proxy or an
+// empty answer is taken for is neither a page nor its absence, is said, and is asked
+// for again.
+func TestWhatIsNoPageIsNotKept(t *testing.T) {
+	for name, answer := range map[string]struct{ media, body, want string }{
+		"a sign-in page": {"text/html", "<!DOCTYPE html><html><head><title>Welcome to Hotel WiFi</title></head><body><a href=\"/login\">Log in</a><a href=\"/guide.zip\">help</a></body></html>", "Welcome to Hotel WiFi"},
+		"empty HTML":     {"text/html", "", "not a page of a package index"},
+		"empty":          {"", "", "content type"},
+		"empty JSON":     {simpleJSON, "", "parse JSON"},
+		"garbage":        {"text/html", "\x00\x01\xfe garbage", "garbage"},
+		"other JSON":     {"application/json", `{"error": "sign in first"}`, "sign in first"},
+		"nothing's JSON": {"application/json", `{"files": []}`, "does not say that it is a page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index, _, _ := demoIndex(t)
+			index.mu.Lock()
+			good := index.answers[demoPage]
+			index.mu.Unlock()
+			index.on(demoPage, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Type"] = []string{answer.media}
+				_, _ = io.WriteString(w, answer.body)
+			})
+			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
+			status, body := ask(t, g.Grant(nil), "simple/demo/")
+			if status == http.StatusOK || !strings.Contains(string(body), answer.want) {
+				t.Errorf("%d %s; want %q in it", status, body, answer.want)
+			}
+			index.on(demoPage, good)
+			if p := askPage(t, g.Grant(nil), "demo"); len(p.Files) == 0 {
+				t.Error("the next time the page has no files")
+			}
+		})
+	}
+	for name, body := range map[string]string{
+		"old":  "<html><head><title>Links for demo</title></head><body><h1>Links for demo</h1></body></html>",
+		"new":  `<html><head><meta name="pypi:repository-version" content="1.0"></head></html>`,
+		"eggs": `<a href="Demo-1.0-py2.7.egg">Demo-1.0-py2.7.egg</a>`,
+	} {
+		if p, err := parsePage("demo", mustURL(t, "https://i.example/simple/demo/"), "text/html", []byte(body)); err != nil || len(p.files) > 0 {
+			t.Errorf("a page without files, %s: %+v %v", name, p, err)
+		}
+	}
 }
