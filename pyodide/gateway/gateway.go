@@ -83,6 +83,19 @@ type Gateway struct {
 	mu     sync.Mutex
 	addr   string            // of the listener on the machine's loopback; empty before Addr
 	grants map[string]*Grant // by token
+	jobs   sync.WaitGroup    // requests, and what they have begun; added to under mu
+}
+
+// begin says that something begins that Close waits for, unless it has been called;
+// done must be called at its end.
+func (g *Gateway) begin() (done func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped.Err() != nil {
+		return nil, false
+	}
+	g.jobs.Add(1)
+	return g.jobs.Done, true
 }
 
 // New makes a gateway. It listens where Serve or Addr say.
@@ -164,9 +177,11 @@ func (g *Gateway) Addr() string {
 	return g.addr
 }
 
-// Close ends the server and every grant.
+// Close ends the server and every grant, and returns when nothing of them goes on.
 func (g *Gateway) Close() {
+	g.mu.Lock()
 	g.stop()
+	g.mu.Unlock()
 	_ = g.server.Close() // the listener's error helps nobody now
 	g.fetch.close()
 	g.mu.Lock()
@@ -176,6 +191,7 @@ func (g *Gateway) Close() {
 	for _, grant := range grants {
 		grant.Close()
 	}
+	g.jobs.Wait()
 }
 
 // Grant makes a path for one child. progress may be nil; see SetProgress.
