@@ -36,6 +36,8 @@ type Supervisor struct {
 
 	mu      sync.Mutex
 	running map[string]execution // by execution ID
+	closed  bool
+	work    sync.WaitGroup // runs and installations; added to under mu
 }
 
 type execution struct {
@@ -104,18 +106,11 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	if in != nil {
 		running.session = in.id
 	}
-	s.mu.Lock()
-	if _, taken := s.running[p.ID]; taken {
-		s.mu.Unlock()
-		return Result{}, &ProgramError{fmt.Sprintf("execution %q is already running; leave the ID empty to get a new one", p.ID)}
+	ended, err := s.begin(p.ID, running)
+	if err != nil {
+		return Result{}, err
 	}
-	s.running[p.ID] = running
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.running, p.ID)
-		s.mu.Unlock()
-	}()
+	defer ended()
 
 	start := time.Now()
 	leave, err := s.enter(ctx, p.Client, in)
@@ -154,6 +149,26 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	return result, err
 }
 
+// begin notes what Cancel and Close end; ended must be called when it has.
+func (s *Supervisor) begin(id string, e execution) (ended func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrCancelled
+	}
+	if _, taken := s.running[id]; taken {
+		return nil, &ProgramError{fmt.Sprintf("execution %q is already running; leave the ID empty to get a new one", id)}
+	}
+	s.running[id] = e
+	s.work.Add(1)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, id)
+		s.work.Done()
+	}, nil
+}
+
 // cancelledBefore is the result of a program whose context ended before it began.
 func cancelledBefore(ctx context.Context, in *openSession) Result {
 	result := Result{Status: Cancelled, ExitCode: 130, Error: &GuestError{
@@ -176,6 +191,13 @@ func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) (
 	if !ok {
 		return nil, noLanguage(p.Language)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended, err := s.begin(NewID(), execution{client: p.Client, cancel: cancel})
+	if err != nil {
+		return nil, err
+	}
+	defer ended()
 	leave, err := s.admission.enter(ctx, p.Client)
 	if err != nil {
 		return nil, err
@@ -230,14 +252,30 @@ func (s *Supervisor) Cancel(client, id string) bool {
 	return true
 }
 
-// Close cancels every execution, ends every session and what the toolchains keep running.
+// lastWait is how long Close waits for what it has cancelled. What reads a file that
+// never answers can't be ended.
+const lastWait = 5 * time.Second
+
+// Close cancels every execution, ends every session and what the toolchains keep
+// running, and returns when nothing goes on any more.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
+	s.closed = true
 	for _, e := range s.running {
 		e.cancel(ErrCancelled)
 	}
 	s.mu.Unlock()
 	s.closeSessions()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		s.work.Wait()
+	}()
+	select {
+	case <-idle:
+	case <-time.After(lastWait):
+		s.log.Error("an execution does not end; leaving it")
+	}
 	for _, t := range s.toolchains {
 		t.Close()
 	}

@@ -104,3 +104,28 @@ func TestPanicIsOneRunsError(t *testing.T) {
 		t.Errorf("%d of %d places are free", s.admission.free, s.limits.Running)
 	}
 }
+
+// TestNothingGoesOnAfterClose: when Close returns, what ran has ended, and nothing
+// begins any more.
+func TestNothingGoesOnAfterClose(t *testing.T) {
+	started, ended := make(chan bool), make(chan bool, 1)
+	s := newTestSupervisor(func(ctx context.Context, _ Program, _ func(Event)) (Result, error) {
+		started <- true
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond) // what is left to do
+		ended <- true
+		return Result{Status: Cancelled}, nil
+	})
+	go func() { _, _ = s.Run(context.Background(), Program{Language: Python}, func(Event) {}) }()
+	<-started
+	s.Close()
+	if len(ended) != 1 {
+		t.Error("Close returned while a program ran")
+	}
+	if _, err := s.Run(t.Context(), Program{Language: Python}, func(Event) {}); !errors.Is(err, ErrCancelled) {
+		t.Errorf("a program began after Close: %v", err)
+	}
+	if _, err := s.Install(t.Context(), Program{Language: Python}, func(Event) {}); !errors.Is(err, ErrCancelled) {
+		t.Errorf("an installation began after Close: %v", err)
+	}
+}
