@@ -140,6 +140,33 @@ func TestAnEndlessAnswerIsTheRegistrysFault(t *testing.T) {
 	}
 }
 
+// TestWaitingForAnotherServersInstallationHasAnEnd: that one holds the lock of the
+// plan for as long as its registry hangs.
+func TestWaitingForAnotherServersInstallationHasAnEnd(t *testing.T) {
+	asked, stuck := make(chan bool, 10), make(chan bool)
+	registry := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- true
+		<-stuck
+	}))
+	t.Cleanup(registry.Close)
+	t.Cleanup(func() { close(stuck) })
+	t.Setenv("NPM_CONFIG_REGISTRY", registry.URL)
+	dir := t.TempDir()
+	p := supervisor.Program{Language: supervisor.JavaScript, Code: `import "left"`, Timeout: time.Minute}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := newEngine(t, "", ownCache(t, dir, false))
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = first.Run(ctx, p, func(supervisor.Event) {}) })
+	defer ended.Wait()
+	defer cancel()
+	<-asked
+	second := newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Limits.InstallTimeout = 200 * time.Millisecond })
+	r, err := second.Run(t.Context(), p, func(supervisor.Event) {})
+	if err != nil || r.Status != supervisor.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, "package installation took longer than 200ms") {
+		t.Errorf("%s %+v %v", r.Status, r.Error, err)
+	}
+}
+
 func TestOneDownloadForAllThatAskAtOnce(t *testing.T) {
 	r := newRegistry(t)
 	useNPM(t, r)

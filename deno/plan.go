@@ -75,11 +75,18 @@ func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit 
 	if ok && time.Since(known.since) < planRest && known.there() {
 		return known.plan, nil
 	}
+	// All of it counts: waiting for another process that makes the same plan, too.
+	tooLong := fmt.Errorf("package installation took longer than %v", f.limits.InstallTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, f.limits.InstallTimeout, tooLong)
+	defer cancel()
 	var p plan
 	dir, hit, err := f.cache.Tree(ctx, planKind, key, func(ctx context.Context, dir string) (err error) {
 		p, err = makePlan(ctx, f, dir, roots, emit)
 		return err
 	})
+	if err != nil && context.Cause(ctx) == tooLong {
+		return plan{}, endedError{supervisor.Exit{Status: supervisor.TimedOut, Reason: tooLong.Error()}}
+	}
 	if err != nil {
 		return plan{}, f.explainUnverified(err, key, roots)
 	}
