@@ -18,7 +18,7 @@ import (
 
 // runArgs are the arguments of run_code.
 type runArgs struct {
-	Language       string   `json:"language,omitempty" jsonschema:"Not needed with a session_id other than default."`
+	Language       string   `json:"language,omitempty" jsonschema:"Not needed with the session_id of a session that there is."`
 	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell."`
 	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session, from create_session, or of \"default\", which is made when first named, one for each language."`
 	Files          fileArgs `json:"files,omitempty" jsonschema:"Files for the current directory, by name. The program may then read and write there, and what it made or changed comes back; {} gives an empty directory. A session has its own, which these are added to."`
@@ -166,9 +166,12 @@ func (s *Server) maxOutput() int64 { return max(maxOutput, 2*s.limits.Output+s.l
 
 // languageOf finds the language that a client named, or that of its session.
 func (s *Server) languageOf(name, session, client string) (alias, error) {
-	if name == "" && session != "" && session != supervisor.DefaultHandle {
+	if name == "" && session != "" {
 		language, err := s.supervisor.SessionLanguage(client, session)
-		return alias{language: language}, err
+		if err == nil || session != supervisor.DefaultHandle {
+			return alias{language: language}, err
+		}
+		return alias{}, fmt.Errorf("you have no default session yet, so the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
 	}
 	if name == "" {
 		return alias{}, fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,17 +41,31 @@ func (a readArgs) limit(otherwise int64) int64 {
 	return otherwise
 }
 
-// writeArgs are the arguments of write_file.
+// writeArgs are the arguments of write_file. Text is what content was called, and is
+// still taken.
 type writeArgs struct {
 	Path      string  `json:"path" jsonschema:"The file to write."`
-	SessionID string  `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
-	Text      *string `json:"text,omitempty" jsonschema:"The whole content, as text; it is written as UTF-8."`
-	Base64    *string `json:"base64,omitempty" jsonschema:"The whole content, as base64; in place of text."`
+	SessionID string  `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last; one is made if there is none."`
+	Content   *string `json:"content,omitempty" jsonschema:"The whole content, as text."`
+	Base64    *string `json:"base64,omitempty" jsonschema:"The whole content, as base64, in place of content."`
+	Text      *string `json:"text,omitempty"`
 }
 
 // content is what to write.
 func (a writeArgs) content() ([]byte, error) {
-	return fileContent{a.Text, a.Base64}.bytes("write_file")
+	if a.Content != nil && a.Text != nil {
+		return nil, errors.New("write_file has both content and text: give content")
+	}
+	if a.Content == nil {
+		a.Content = a.Text
+	}
+	switch {
+	case a.Content == nil && a.Base64 == nil:
+		return nil, errors.New("write_file needs content, or base64 for bytes that are no text")
+	case a.Content != nil && a.Base64 != nil:
+		return nil, errors.New("write_file has both content and base64: give one")
+	}
+	return fileContent{a.Content, a.Base64}.bytes("write_file")
 }
 
 // listArgs are the arguments of list_files.

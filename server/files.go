@@ -49,13 +49,15 @@ func (s *Server) addFileTools() {
 		OutputSchema: given,
 	}, s.readFile)
 
+	write := schemaFor[writeArgs]()
+	delete(write.Properties, "text")
 	s.mcp.AddTool(&mcp.Tool{
 		Name:  "write_file",
 		Title: "Write a file",
 		Description: "Makes or replaces a file, and the folders that it needs, in a session's workspace: the current directory of its programs. " +
 			"It is written as a whole or not at all." + at,
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[writeArgs](),
+		InputSchema:  write,
 		OutputSchema: outputFor[writeOutput](),
 	}, s.writeFile)
 
@@ -101,6 +103,12 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	}
 	client := s.clients.name(req.Session)
 	session, dir, err := s.workspaces.Workspace(ctx, client, args.SessionID)
+	made := ""
+	if err != nil && (args.SessionID == "" || args.SessionID == supervisor.DefaultHandle) { // there is none yet
+		if made, err = s.firstDefault(client); err == nil {
+			session, dir, err = s.workspaces.Workspace(ctx, client, "")
+		}
+	}
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -116,8 +124,19 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	}
 	return &mcp.CallToolResult{
 		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)", did, supervisor.ShowName(out.Path), size(out.SizeBytes))}},
+		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), made)}},
 	}, nil
+}
+
+// firstDefault makes a default session for files that come before the first cell, and
+// says whose: of Python, if there is one, which most work with files is in.
+func (s *Server) firstDefault(client string) (said string, err error) {
+	language := supervisor.Python
+	if _, ok := s.supervisor.Toolchain(language); !ok {
+		language = supervisor.JavaScript
+	}
+	_, err = s.supervisor.DefaultSession(client, language)
+	return fmt.Sprintf(" in your default session, which is %s's", language), err
 }
 
 // maxListed is how many files list_files lists.

@@ -292,17 +292,18 @@ func TestReadFileShowsPictures(t *testing.T) {
 func TestWriteFile(t *testing.T) {
 	session, w := openFiles(t, workspace.Options{Bytes: 100, Files: 10})
 	for _, row := range []struct{ args, want string }{
-		{`{"path":"a/b.txt","text":"grün"}`, "wrote a/b.txt (5 bytes)"},
+		{`{"path":"a/b.txt","content":"grün"}`, "wrote a/b.txt (5 bytes)"},
 		{`{"path":"/workspace/a/b.txt","text":""}`, "replaced a/b.txt (0 bytes)"},
 		{`{"path":"c","base64":"AP8="}`, "wrote c (2 bytes)"},
 		{`{"path":"c","base64":"AP8"}`, "replaced c (2 bytes)"},
 		{`{"path":"c","base64":"AP\r\n8=\n"}`, "replaced c (2 bytes)"},
 		{`{"path":"c","base64":""}`, "replaced c (0 bytes)"},
 		{`{"path":"c","base64":"data:image/png;base64,AP8="}`, "error: the base64 of write_file is not valid"},
-		{`{"path":"c"}`, "error: write_file needs the content"},
-		{`{"path":"c","text":null}`, "error: write_file needs the content"},
-		{`{"path":"c","text":"x","base64":"AP8="}`, "error: both text and base64"},
-		{`{"path":"c","text":7}`, "error: text must be a string, got a number"},
+		{`{"path":"c"}`, "error: write_file needs content, or base64"},
+		{`{"path":"c","content":null}`, "error: write_file needs content"},
+		{`{"path":"c","content":"x","base64":"AP8="}`, "error: both content and base64"},
+		{`{"path":"c","content":"x","text":"x"}`, "error: both content and text"},
+		{`{"path":"c","content":7}`, "error: content must be a string, got a number"},
 		{`{"path":"a","text":"x"}`, `error: "a" is a folder`},
 		{`{"path":"../c","text":"x"}`, `error: holds ".."`},
 		{`{"path":"c","text":"<101xx>"}`, "error: 101 bytes: the workspace holds 100 at most"},

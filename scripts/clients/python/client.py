@@ -230,7 +230,7 @@ class Calls:
         made = await ask("create_session", language="python")
         session = {"session_id": made.structured_content["session_id"]}
         rows = "".join(f"{n},{n % 7},{n * n % 1000}\n" for n in range(100_000))
-        await ask("write_file", path="data/in.csv", text="n,group,value\n" + rows, **session)
+        await ask("write_file", path="data/in.csv", content="n,group,value\n" + rows, **session)
         await ask("run_code", code=SUMMARY, **session)
         result = await ask(
             "run_code", code="[list(total) for total in sorted(totals.items())]", **session

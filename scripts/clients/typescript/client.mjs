@@ -186,7 +186,7 @@ const checks = {
     const { session_id } = made.structuredContent;
     let text = "n,group,value\n";
     for (let n = 0; n < 100_000; n++) text += `${n},${n % 7},${n * n % 1000}\n`;
-    await ask("write_file", { session_id, path: "in.csv", text });
+    await ask("write_file", { session_id, path: "in.csv", content: text });
     await ask("run_code", {
       session_id,
       code: `const totals: number[] = Array(7).fill(0);

@@ -1,0 +1,67 @@
+//go:build !windows
+
+package server
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rillbox/supervisor"
+)
+
+// withSessions is a toolchain whose cells are run by its run.
+type withSessions struct{ scripted }
+
+func (w withSessions) OpenSession(_ context.Context, o supervisor.SessionOptions, _ func(supervisor.Event)) (supervisor.Session, error) {
+	return scriptedSession{w.scripted, o.Workspace, make(chan struct{})}, nil
+}
+
+type scriptedSession struct {
+	scripted
+	dir   string
+	ended chan struct{}
+}
+
+func (s scriptedSession) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	p.Workspace = s.dir
+	return s.run(ctx, p, emit)
+}
+func (s scriptedSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (s scriptedSession) Memory() int64                                      { return 0 }
+func (s scriptedSession) Ended() <-chan struct{}                             { return s.ended }
+func (s scriptedSession) Close()                                             { close(s.ended) }
+
+// TestTheDefaultSessionIsThereAtOnce: a file can be written before any cell ran, and
+// the cell that follows needs no language.
+func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
+	s := newServer(scripted{}, func(o *Options) {
+		o.Supervisor = supervisor.New(testLimits(), o.Log, withSessions{inFiles(func(dir string) supervisor.Result {
+			data, err := os.ReadFile(filepath.Join(dir, "in.csv"))
+			if err != nil {
+				t.Error(err)
+			}
+			return supervisor.Result{Status: supervisor.Completed, Stdout: kept(string(data))}
+		})})
+		o.Workspaces = o.Supervisor
+		t.Cleanup(o.Supervisor.Close)
+	})
+	session := dial(t, s, nil)
+	const cell = `{"session_id":"default","code":"open('in.csv').read()"}`
+	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no default session yet, so the call needs language: use one of") {
+		t.Errorf("without a session and a language: %q", text(t, res))
+	}
+	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes) in your default session, which is python's")
+	if out := structured[runOutput](t, call(t, session, "run_code", cell)); out.Stdout != "1,2" {
+		t.Errorf("the cell has %+v", out)
+	}
+	answers(t, session, "write_file", `{"path":"in.csv","session_id":"default","content":"3"}`, "replaced in.csv (1 bytes)")
+	if res := call(t, session, "write_file", `{"path":"x","session_id":"other","content":""}`); !res.IsError {
+		t.Errorf("into another's session: %q", text(t, res))
+	}
+	if out := structured[sessionsOutput](t, call(t, session, "list_sessions", `{}`)); len(out.Sessions) != 1 || out.Sessions[0].Language != "python" {
+		t.Errorf("the sessions are %+v", out.Sessions)
+	}
+}
