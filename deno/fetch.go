@@ -284,11 +284,14 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	}
 	say := func(format string, args ...any) error { return &PackageError{Text: fmt.Sprintf(format, args...)} }
 	if m := noPackage().FindStringSubmatch(text); m != nil {
-		return say("the npm package %q does not exist: check its name", m[1])
+		return say("the npm package %q does not exist: check its name%s", m[1], nearName(m[1]))
 	}
 	if m := noVersion().FindStringSubmatch(text); m != nil {
 		if tooYoung().MatchString(text) {
 			return say("the npm package %q has no version that matches %q and is older than %s, the minimum release age: ask for an older one, or have the operator lower min_release_age", m[1], m[2], f.minAge())
+		}
+		if m[2] == "*" || m[2] == "latest" {
+			return say("the npm package %q does not exist, or has no release: check its name%s", m[1], nearName(m[1]))
 		}
 		return say("the npm package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
 	}

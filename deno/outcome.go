@@ -98,6 +98,7 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 	}
 	if exit.Status == supervisor.Crashed && (bytes.Contains(exit.Stderr.Head, heapExhausted) || bytes.Contains(exit.Stderr.Tail, heapExhausted)) {
 		r.Status = supervisor.OutOfMemory
+		r.Stderr = withoutDump(r.Stderr)
 		exit.Reason = "the JavaScript heap is full"
 	}
 	switch r.Status {
@@ -126,6 +127,25 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 		r.Error = &supervisor.GuestError{Name: errorNames[r.Status], Message: exit.Reason}
 	}
 	return r
+}
+
+// withoutDump takes off the end of a child's stderr what V8 writes when its heap is
+// full: addresses and paths of ours.
+func withoutDump(c supervisor.Captured) supervisor.Captured {
+	cut := func(b []byte) ([]byte, bool) {
+		for _, begin := range [][]byte{[]byte("\n<--- Last few GCs --->"), []byte("#\n# " + string(heapExhausted))} {
+			if at := bytes.LastIndex(b, begin); at >= 0 {
+				return b[:at], true
+			}
+		}
+		return b, false
+	}
+	if tail, found := cut(c.Tail); found {
+		c.Tail = tail
+	} else if head, found := cut(c.Head); found {
+		c = supervisor.Captured{Head: head}
+	}
+	return c
 }
 
 var errorNames = map[supervisor.Status]string{

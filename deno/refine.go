@@ -52,9 +52,15 @@ func explainTypeScript(e *supervisor.GuestError, code string, scan scanFunc) {
 	}
 }
 
+// isTypeScript says whether code is TypeScript and no JavaScript: what is both has
+// another error, such as a name that a module does not export.
 func isTypeScript(code string, scan scanFunc) bool {
 	found, err := scan(code, ".ts", ".tsx")
-	return err == nil && !found.TooHard && found.Problem == ""
+	if err != nil || found.TooHard || found.Problem != "" {
+		return false
+	}
+	found, err = scan(code, ".mjs")
+	return err == nil && found.Problem != ""
 }
 
 // cutNeverResolved takes Deno's message from the end of stderr, and gives the

@@ -196,9 +196,35 @@ function explain(message: string): string {
     Deno.permissions.querySync({ name: "run", command: match[1]! }).state !==
       "granted"
   ) {
-    return `Requires run access to "${
-      match[1]
-    }", run again with the --allow-run flag`;
+    return `Requires run access to "${match[1]}": ${allowedBy("run")}`;
   }
+  match =
+    /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
+      .exec(message);
+  if (match) return explainRefusal(match[1]!, match[2]!);
   return message;
+}
+
+/** Says what a refused permission means here, and who can grant it. */
+function explainRefusal(kind: string, what: string): string {
+  const native = /([^/"]+\.node)"$/.exec(what);
+  if (native) {
+    return `${native[1]} is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
+  }
+  // What node:child_process looks at before it starts a program.
+  if (
+    kind === "env" && what === '"NODE_V8_COVERAGE"' &&
+    Deno.permissions.querySync({ name: "run" }).state !== "granted"
+  ) {
+    return `Requires run access, to start a program: ${allowedBy("run")}`;
+  }
+  const one = kind === "net" || kind === "env"
+    ? /^"([^",\s]+)"$/.exec(what)?.[1]
+    : undefined;
+  return `Requires ${kind} access to ${what}: ${allowedBy(kind, one)}`;
+}
+
+function allowedBy(kind: string, value?: string): string {
+  const flag = `--allow-${kind}${value === undefined ? "" : "=" + value}`;
+  return `the operator can allow it with ${flag} in DENO_PERMISSION_ARGS`;
 }

@@ -38,7 +38,7 @@ func (s *Server) addFileTools() {
 	read.Properties["limit"].Maximum = number(maxRead)
 	given := outputFor[readOutput]()
 	given.Properties["encoding"].Enum = []any{"text", "base64", "image"}
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "read_file",
 		Title: "Read a file",
 		Description: "Reads a file of a session's workspace: text as it is, a PNG, JPEG, GIF or WebP as an image, other bytes as base64. " +
@@ -51,7 +51,7 @@ func (s *Server) addFileTools() {
 
 	write := schemaFor[writeArgs]()
 	delete(write.Properties, "text")
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "write_file",
 		Title: "Write a file",
 		Description: "Makes or replaces a file, and the folders that it needs, in a session's workspace: the current directory of its programs. " +
@@ -65,7 +65,7 @@ func (s *Server) addFileTools() {
 	listed.Properties["files"].Items.Properties["kind"].Enum = []any{
 		string(workspace.Regular), string(workspace.Folder), string(workspace.Link), string(workspace.Other),
 	}
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:         "list_files",
 		Title:        "List files",
 		Description:  fmt.Sprintf("Lists up to %d files of a session's workspace with sizes, times and types, and how much room is left.", maxListed),
@@ -74,7 +74,7 @@ func (s *Server) addFileTools() {
 		OutputSchema: listed,
 	}, s.listFiles)
 
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:         "delete_file",
 		Title:        "Delete a file",
 		Description:  "Deletes a file, a link or an empty folder of a session's workspace." + at,

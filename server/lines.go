@@ -176,7 +176,7 @@ func decodable(line []byte) (messages [][]byte, requests []jsonrpc.ID, err error
 	for _, m := range messages {
 		message, err := jsonrpc.DecodeMessage(m)
 		if err != nil {
-			return nil, nil, fmt.Errorf("not a JSON-RPC message: %w", err)
+			return nil, nil, errors.New(plainWords(fmt.Sprintf("not a JSON-RPC message: %v", err)))
 		}
 		if r, ok := message.(*jsonrpc.Request); ok && r.ID.IsValid() {
 			requests = append(requests, r.ID)

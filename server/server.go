@@ -55,6 +55,7 @@ type Server struct {
 	limits     supervisor.Limits
 	log        *slog.Logger
 	mcp        *mcp.Server
+	tools      []string // their names
 	clients    clients
 	workspaces Workspaces
 	pictures   pictures
@@ -216,8 +217,15 @@ func (s *Server) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 		}()
-		return next(ctx, method, req)
+		res, err = next(ctx, method, req)
+		return res, s.namingTools(err)
 	}
+}
+
+// addTool registers a tool.
+func (s *Server) addTool(tool *mcp.Tool, handle mcp.ToolHandler) {
+	s.tools = append(s.tools, tool.Name)
+	s.mcp.AddTool(tool, handle)
 }
 
 // Greeted is closed when the first request was handled: what can wait until then

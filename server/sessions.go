@@ -62,7 +62,7 @@ func (s *Server) addSessionTools() {
 	idle.Minimum = number(minIdle.Seconds())
 	idle.Maximum = number(s.limits.MaxSessionIdle.Seconds())
 	idle.Default = jsonNumber(s.limits.SessionIdle.Seconds())
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "create_session",
 		Title: "Create a session",
 		Description: fmt.Sprintf("Makes a session: a process that keeps its variables, imports and files from one run_code call to the next, with a directory of its own. "+
@@ -78,7 +78,7 @@ func (s *Server) addSessionTools() {
 			delete(reset.Properties, name)
 		}
 	}
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "reset_session",
 		Title: "Reset a session",
 		Description: "Gives a session a new, empty process: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
@@ -87,7 +87,7 @@ func (s *Server) addSessionTools() {
 		InputSchema:  schemaFor[sessionArgs](),
 		OutputSchema: reset,
 	}, s.resetSession)
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:         "destroy_session",
 		Title:        "Destroy a session",
 		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room; read what you want to keep before.",
@@ -95,7 +95,7 @@ func (s *Server) addSessionTools() {
 		InputSchema:  schemaFor[sessionArgs](),
 		OutputSchema: outputFor[destroyOutput](),
 	}, s.destroySession)
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:         "list_sessions",
 		Title:        "List sessions",
 		Description:  "Lists your sessions with their language, age, idle time, memory, files and packages. It keeps no session from ending.",

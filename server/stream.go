@@ -311,12 +311,15 @@ func (s *stream) ended(status supervisor.Status, took time.Duration) {
 // stageText writes a stage for people: "fetching numpy 2.4 of 12.1 MB".
 func stageText(e supervisor.Event) string {
 	text := supervisor.ShowLine(e.Text, maxStage)
-	const mb = 1e6
+	unit, name := 1e6, "MB"
+	if max(e.Done, e.Total) < 1e6 {
+		unit, name = 1e3, "kB"
+	}
 	switch {
 	case e.Total > 0:
-		text += fmt.Sprintf(" %.1f of %.1f MB", float64(e.Done)/mb, float64(e.Total)/mb)
+		text += fmt.Sprintf(" %.1f of %.1f %s", float64(e.Done)/unit, float64(e.Total)/unit, name)
 	case e.Done > 0:
-		text += fmt.Sprintf(" %.1f MB", float64(e.Done)/mb)
+		text += fmt.Sprintf(" %.1f %s", float64(e.Done)/unit, name)
 	}
 	return text
 }

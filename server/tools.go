@@ -31,7 +31,7 @@ func (s *Server) addTools() {
 		string(supervisor.Completed), string(supervisor.Failed), string(supervisor.TimedOut),
 		string(supervisor.OutOfMemory), string(supervisor.Cancelled), string(supervisor.Crashed),
 	}
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:        "run_code",
 		Title:       "Run code",
 		Description: s.runDescription(),
@@ -52,7 +52,7 @@ func (s *Server) addTools() {
 	install.Properties["packages"].MinItems = count(1)
 	installed := outputFor[installOutput]()
 	installed.Properties["packages"].Items = outputFor[packageInfo]()
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:        "install_packages",
 		Title:       "Install packages",
 		Description: s.installDescription(),
@@ -68,7 +68,7 @@ func (s *Server) addTools() {
 
 	runtimes := outputFor[runtimesOutput]()
 	runtimes.Properties["limits"].Properties = nil // many, and their names say what they are
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "list_runtimes",
 		Title: "List runtimes",
 		Description: "Lists the languages with their exact versions, " +
@@ -84,7 +84,7 @@ func (s *Server) addTools() {
 		OutputSchema: runtimes,
 	}, s.listRuntimes)
 
-	s.mcp.AddTool(&mcp.Tool{
+	s.addTool(&mcp.Tool{
 		Name:  "cancel_execution",
 		Title: "Cancel an execution",
 		Description: "Ends a run_code call of yours that still runs: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +

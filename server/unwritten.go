@@ -58,6 +58,7 @@ type countedConnection struct {
 func (c countedConnection) Write(ctx context.Context, message jsonrpc.Message) error {
 	size := int64(messageCost)
 	if answer, ok := message.(*jsonrpc.Response); ok {
+		answer.Error = inPlainWords(answer.Error)
 		size += int64(len(answer.Result))
 	}
 	c.bytes.Add(size)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"rillbox/supervisor"
@@ -110,5 +111,9 @@ func (a *app) report(o *output, result supervisor.Result) {
 	case result.State != "" && result.Status != supervisor.Cancelled: // where it was, and why it is no more
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
+	text = operators.ReplaceAllString(text, "allow it with --permissions=$1") // a person is their own
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
 }
+
+// operators is what an error about a permission says, to a client, of who can grant it.
+var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS`)
