@@ -209,7 +209,9 @@ function explain(message: string): string {
 function explainRefusal(kind: string, what: string): string {
   const native = /([^/"]+\.node)"$/.exec(what);
   if (native) {
-    return `${native[1]} is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
+    return `${
+      native[1]
+    } is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
   }
   // What node:child_process looks at before it starts a program.
   if (

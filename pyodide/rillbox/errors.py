@@ -17,8 +17,8 @@ MACHINERY = (
     "ext:",  # Deno's own JavaScript
 )
 
-# What Deno says when a permission is missing.
-NOT_CAPABLE = re.compile(r"Requires .* access to .*, run again with the (--[a-z-]+) flag")
+# What Deno says when a permission is missing: its last part is for those who started it.
+NOT_CAPABLE = re.compile(r"(Requires .* access to .*), run again with the (--[a-z-]+) flag")
 
 
 def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]:
@@ -32,7 +32,8 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
     message = message_of(error)
     if missing := NOT_CAPABLE.search(message):
-        hint = f"The operator can allow it with {missing[1]} in PYODIDE_PERMISSION_ARGS."
+        hint = f"The operator can allow it with {missing[2]} in PYODIDE_PERMISSION_ARGS."
+        message, text = (NOT_CAPABLE.sub(r"\1", said) for said in (message, text))
     if hint:
         message = f"{message}\n{hint}" if message else hint
         text += hint + "\n"
