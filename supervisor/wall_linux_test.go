@@ -179,6 +179,21 @@ func TestARootHoldsWhatItWasGiven(t *testing.T) {
 	}
 }
 
+// TestARootIsTheChildsWhateverOurUmask leaves to others of what we make.
+func TestARootIsTheChildsWhateverOurUmask(t *testing.T) {
+	needWall(t, launcher.Namespaces)
+	given := t.TempDir()
+	if err := os.WriteFile(filepath.Join(given, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	p := play(t, DefaultLimits(), &launcher.Wall{Level: launcher.Namespaces,
+		Places: []launcher.Place{{Path: given, Name: "/given/below", Access: launcher.Read}}}, "", "tree")
+	if !slices.Contains(strings.Fields(p.stdout), "/given/below/file") {
+		t.Errorf("the root does not hold what was given: %s%s", p.stdout, p.Stderr.String())
+	}
+}
+
 // TestNoCapabilityIsLeft in any set, at any level, whoever we are.
 func TestNoCapabilityIsLeft(t *testing.T) {
 	for _, level := range []launcher.Level{launcher.Deno, launcher.Landlock, launcher.Namespaces} {

@@ -166,6 +166,8 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 
 	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=64k,mode=0755"))
 	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
+	mask := f.result() // ours says nothing of what others may do in the child's root
+	f.add(stepRoot, unix.SYS_UMASK, 0).give(mask)
 	made := &tree{f: f, made: map[string]bool{"/": true}}
 	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
 		at := w.through(name)
@@ -211,6 +213,8 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 			f.attach(nothing, hidden)
 		}
 	}
+
+	f.add(stepRoot, unix.SYS_UMASK).take(0, mask)
 
 	here := f.text(".")
 	f.add(stepEnter, unix.SYS_PIVOT_ROOT, here, here)
