@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"rillbox/supervisor/launcher"
 )
@@ -23,6 +23,9 @@ type granted struct {
 	name string
 	file *os.File // nil: it was not there
 	real string   // its path without links, at the start
+	// needs are, of a script that may be run, the programs that its first line names:
+	// each one's path, and where that leads.
+	needs []string
 }
 
 // Open opens what the flags name: paths, and programs that may be run. A path to
@@ -43,22 +46,19 @@ func (p Permissions) Open() (Permissions, error) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return p, fmt.Errorf("--allow-%s=%s: %w", kind, path, err)
 			}
-			p.opened[path] = granted{path, file, real}
+			if strings.HasPrefix(real, "/proc/") && len(real) > 6 && real[6] >= '0' && real[6] <= '9' {
+				return p, fmt.Errorf("--allow-%s=%s: that is one process's own, and another one's in a program", kind, path)
+			}
+			p.opened[path] = granted{name: path, file: file, real: real}
 		}
 	}
 	_, programs := p.Allowed("run")
 	for _, program := range programs {
-		path, err := findProgram(program)
-		if err == nil {
-			var file *os.File
-			var real string
-			if file, real, err = launcher.Open(path); err == nil {
-				p.opened[program] = granted{path, file, real}
-			}
-		}
+		g, err := openProgram(program)
 		if err != nil {
-			return p, fmt.Errorf("--allow-run=%s: there is no such program (looked for in %s): %w", program, programPath, err)
+			return p, fmt.Errorf("--allow-run=%s: %w", program, err)
 		}
+		p.opened[program] = g
 	}
 	return p, nil
 }
@@ -71,17 +71,80 @@ func missingTarget(path string) error {
 // programs run.
 const programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-func findProgram(name string) (string, error) {
-	if strings.Contains(name, "/") {
-		return filepath.Abs(name)
-	}
-	for dir := range strings.SplitSeq(programPath, ":") {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return path, nil
+// openProgram finds a program that may be run, by its path or in programPath.
+func openProgram(name string) (granted, error) {
+	path := name
+	if !strings.Contains(name, "/") {
+		for dir := range strings.SplitSeq(programPath, ":") {
+			if isProgram(filepath.Join(dir, name)) {
+				path = filepath.Join(dir, name)
+				break
+			}
+		}
+		if path == name {
+			return granted{}, fmt.Errorf("there is no such program in %s", programPath)
 		}
 	}
-	return "", exec.ErrNotFound
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return granted{}, err
+	}
+	if !isProgram(path) {
+		return granted{}, fmt.Errorf("%s is no file that may be executed", path)
+	}
+	file, real, err := launcher.Open(path)
+	if err != nil {
+		return granted{}, err
+	}
+	g := granted{name: path, file: file, real: real}
+	g.needs = interpreters(real)
+	return g, nil
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// interpreters are what a script's first line names, its interpreter and the program
+// that env(1) is to find: each one's path, and where that leads.
+func interpreters(script string) (paths []string) {
+	file, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil // it can be executed without being read
+	}
+	defer file.Close()
+	line, _ := bufio.NewReaderSize(file, 256).ReadSlice('\n')
+	rest, isScript := strings.CutPrefix(string(line), "#!")
+	words := strings.Fields(rest)
+	if !isScript || len(words) == 0 || !filepath.IsAbs(words[0]) {
+		return nil
+	}
+	wanted := words[:1]
+	if filepath.Base(words[0]) == "env" {
+		for _, word := range words[1:] {
+			if word[0] != '-' && !strings.Contains(word, "=") {
+				wanted = append(wanted, word)
+				break
+			}
+		}
+	}
+	for i, name := range wanted {
+		if i > 0 && strings.Contains(name, "/") {
+			continue
+		}
+		for dir := range strings.SplitSeq(programPath, ":") {
+			path := name
+			if i > 0 {
+				path = filepath.Join(dir, name)
+			}
+			if resolvedPath, err := filepath.EvalSymlinks(path); err == nil && isProgram(resolvedPath) {
+				paths = append(paths, path, resolvedPath)
+				break
+			}
+		}
+	}
+	return paths
 }
 
 // places are what of the machine a child with these permissions sees, with the
@@ -111,6 +174,10 @@ func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launche
 		access launcher.Access
 	}{{"read", launcher.Read}, {"write", launcher.Write}, {"ffi", launcher.Read | launcher.Execute}} {
 		everything, paths := p.Allowed(kind.name)
+		if !everything && kind.name != "ffi" { // the root by its name
+			everything = slices.ContainsFunc(paths, func(path string) bool { return p.realOf(path) == "/" })
+			paths = slices.DeleteFunc(paths, func(path string) bool { return p.realOf(path) == "/" })
+		}
 		if everything && kind.name != "ffi" {
 			top, topLinks, err := topLevel(level, kind.access)
 			if err != nil {
@@ -139,6 +206,9 @@ func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launche
 	return covered(places), links, nil
 }
 
+// realOf is the path without links of what was granted by this very name.
+func (p Permissions) realOf(path string) string { return p.opened[path].real }
+
 // open opens a path that the operator granted, or one below.
 func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, error) {
 	var nearest granted
@@ -147,13 +217,16 @@ func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, e
 			nearest = g
 		}
 	}
-	if nearest.name == "" { // everything is granted
+	if nearest.name == "" { // everything is granted, but for what is the kernel's
 		file, real, err := launcher.Open(path)
 		if err != nil {
 			return granted{name: path}, nil, err
 		}
 		*opened = append(*opened, file)
-		return granted{path, file, real}, file, nil
+		if slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(real, dir) }) {
+			return granted{name: path}, nil, fmt.Errorf("%s is not granted: a grant of everything leaves out %s", path, strings.Join(kernelsOwn, ", "))
+		}
+		return granted{name: path, file: file, real: real}, file, nil
 	}
 	if nearest.file == nil {
 		return nearest, nil, fs.ErrNotExist
@@ -189,8 +262,10 @@ func covered(places []launcher.Place) []launcher.Place {
 	})
 }
 
-// topLevel is all of the machine's tree, but for what a process sees of the
-// kernel.
+// kernelsOwn is no part of what is granted when everything is.
+var kernelsOwn = []string{"/proc", "/dev", "/sys"}
+
+// topLevel is all of the machine's tree, but for what is the kernel's.
 func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, map[string]string, error) {
 	if level != launcher.Namespaces {
 		return []launcher.Place{{Path: "/", Name: "/", Access: access}}, nil, nil
@@ -204,7 +279,7 @@ func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, m
 	for _, entry := range entries {
 		name := "/" + entry.Name()
 		switch {
-		case slices.Contains([]string{"/proc", "/dev", "/sys"}, name):
+		case slices.Contains(kernelsOwn, name), name == ownName:
 		case entry.Type()&fs.ModeSymlink != 0:
 			if links[name], err = os.Readlink(name); err != nil {
 				return nil, nil, err
@@ -215,6 +290,9 @@ func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, m
 	}
 	return places, links, nil
 }
+
+// systemPrograms are where a system has its programs and libraries.
+var systemPrograms = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store"}
 
 // systemPublic is what programs of the system look at in /etc, and its devices.
 var systemPublic = []string{
@@ -233,7 +311,7 @@ func (p Permissions) programs() ([]launcher.Place, map[string]string, error) {
 	}
 	directories := []string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share"}
 	if all {
-		directories = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store"}
+		directories = systemPrograms
 	}
 	var places []launcher.Place
 	links := map[string]string{}
@@ -255,16 +333,16 @@ func (p Permissions) programs() ([]launcher.Place, map[string]string, error) {
 // program adds a program that may be run, and what its first line names.
 func (p Permissions) program(name string, places *[]launcher.Place, links map[string]string) error {
 	g, known := p.opened[name]
-	if !known { // all programs are granted, and this run asks for one
-		path, err := findProgram(name)
-		if err != nil {
-			return fmt.Errorf("--allow-run=%s: there is no such program (looked for in %s)", name, programPath)
-		}
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil {
+	if !known { // all programs are granted, and this run asks for one of the system's
+		var err error
+		if g, err = openProgram(name); err != nil {
 			return fmt.Errorf("--allow-run=%s: %w", name, err)
 		}
-		g = granted{name: path, real: real}
+		_ = g.file.Close()
+		g.file = nil
+		if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return within(g.real, dir) }) {
+			return fmt.Errorf("--allow-run=%s: all programs of the system are granted, and %s is none", name, g.real)
+		}
 	}
 	add := func(path string, file *os.File, real string) {
 		*places = append(*places, launcher.Place{Path: real, Name: real, File: file, Access: launcher.Read | launcher.Execute})
@@ -273,25 +351,8 @@ func (p Permissions) program(name string, places *[]launcher.Place, links map[st
 		}
 	}
 	add(g.name, g.file, g.real)
-	script, err := os.Open(g.real)
-	if err != nil {
-		return fmt.Errorf("--allow-run=%s: %w", name, err)
-	}
-	defer script.Close()
-	line, _ := bufio.NewReaderSize(script, 256).ReadSlice('\n')
-	interpreter, isScript := strings.CutPrefix(string(line), "#!")
-	fields := strings.Fields(interpreter)
-	if !isScript || len(fields) == 0 {
-		return nil
-	}
-	for _, needed := range fields { // "/usr/bin/env -S node" names two
-		path, err := findProgram(needed)
-		if err != nil {
-			continue // an argument of its
-		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			add(path, nil, real)
-		}
+	for i := 0; i+1 < len(g.needs); i += 2 {
+		add(g.needs[i], nil, g.needs[i+1])
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 	if err != nil {
 		return Permissions{}, err
 	}
+	if n := asked.count(); n > maxNarrowed {
+		return Permissions{}, fmt.Errorf("permissions with %d values: %d are allowed", n, maxNarrowed)
+	}
 	if asked.all && !p.all {
 		return Permissions{}, notGranted("--allow-all")
 	}
@@ -67,6 +70,17 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 		}
 	}
 	return asked.clone(), nil
+}
+
+// maxNarrowed bounds the values that a run may ask for: each path is opened.
+const maxNarrowed = 512
+
+// count is how many values the flags have.
+func (p Permissions) count() (n int) {
+	for _, g := range p.grants {
+		n += len(g.values)
+	}
+	return n
 }
 
 func notGranted(flag string) error {

@@ -66,7 +66,11 @@ func Share(path string) (Shared, error) {
 	if err != nil {
 		return Shared{}, fmt.Errorf("share a directory: %w", err)
 	}
-	return Shared{granted{path, file, real}}, nil
+	if within(real, ownName) {
+		_ = file.Close()
+		return Shared{}, fmt.Errorf("%s can't be shared: programs have files of ours by that name; move it", path)
+	}
+	return Shared{granted{name: path, file: file, real: real}}, nil
 }
 
 // Surroundings are what one child sees: our own files, and what its permissions
@@ -87,6 +91,9 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	level := w.level()
 	if err := p.checkWall(w, level); err != nil {
 		return nil, err
+	}
+	for i := range hidden {
+		hidden[i] = resolved(hidden[i])
 	}
 	s := &Surroundings{shared: w.Shared}
 	anyProgram, named := p.Allowed("run")
@@ -114,6 +121,11 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	for _, place := range places {
 		if err == nil && level == launcher.Namespaces && within(place.Name, ownName) {
 			err = fmt.Errorf("%s can't be granted: programs have files of ours by that name; move it", place.Name)
+		}
+		for _, dir := range hidden {
+			if err == nil && within(place.Name, dir) {
+				err = fmt.Errorf("%s can't be granted: it is where other programs are, and what is executed for them", place.Name)
+			}
 		}
 	}
 	if err != nil { // another program may have made it so

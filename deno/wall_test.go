@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rillbox/supervisor/launcher"
@@ -268,5 +269,87 @@ func TestGrantsAreWhatTheyWereAtTheStart(t *testing.T) {
 	}
 	if _, err := parse().Narrow([]string{"--allow-read=" + path("granted")}); err == nil {
 		t.Error("what was not granted is narrowed to")
+	}
+}
+
+// TestOddGrants are refused at the start, in words, or work; none breaks a start.
+func TestOddGrants(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, file := filepath.Join(dir, "pipe"), filepath.Join(dir, "file")
+	if err := syscall.Mkfifo(pipe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	descriptor := "/proc/self/fd/" + strconv.Itoa(int(r.Fd()))
+	for flags, refusal := range map[string]string{
+		"--allow-read=" + descriptor:           "no file or directory with a path",
+		"--allow-read=/proc/self/ns/mnt":       "no file or directory with a path",
+		"--allow-read=/proc/self":              "one process's own",
+		"--allow-run=" + dir:                   "no file that may be executed",
+		"--allow-run=" + file:                  "no file that may be executed",
+		"--allow-run=" + pipe:                  "no file that may be executed",
+		"--allow-run=no-such-program":          "there is no such program",
+		"--allow-read=" + pipe:                 "",
+		"--allow-read=/":                       "",
+		"--allow-read=/dev/null":               "",
+		"--allow-read=/lib64,/etc/resolv.conf": "",
+	} {
+		p, err := ParseShell(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err = p.Open()
+		if (err != nil) != (refusal != "") || err != nil && !strings.Contains(err.Error(), refusal) {
+			t.Errorf("%s: %v, want %q", flags, err, refusal)
+		}
+		if err != nil {
+			continue
+		}
+		around, err := p.Surround(Walls{})
+		if err != nil {
+			t.Errorf("%s: %v", flags, err)
+			continue
+		}
+		around.Close()
+	}
+	many := "/x"
+	for i := range maxNarrowed {
+		many += ",/x" + strconv.Itoa(i)
+	}
+	for _, row := range []struct{ granted, asked, refusal string }{
+		{"--allow-read", "--allow-read=" + descriptor, "no file or directory with a path"},
+		{"--allow-read", "--allow-read=/proc/1", "leaves out"},
+		{"--allow-read", "--allow-read=/dev/null", "leaves out"},
+		{"--allow-read", "--allow-read=" + many, "512 are allowed"},
+		{"--allow-run", "--allow-run=" + file, "no file that may be executed"},
+	} {
+		p, err := ParseShell(row.granted)
+		if err == nil {
+			p, err = p.Open()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		narrowed, err := p.Narrow([]string{row.asked})
+		if err == nil {
+			var around *Surroundings
+			if around, err = narrowed.Surround(Walls{}); err == nil {
+				around.Close()
+			}
+		}
+		if err == nil || !strings.Contains(err.Error(), row.refusal) {
+			t.Errorf("%s narrowed to %.40s: %v, want %q", row.granted, row.asked, err, row.refusal)
+		}
 	}
 }

@@ -15,10 +15,10 @@ const anywhere = "" +
 	" dup dup2 dup3 pipe pipe2 eventfd eventfd2 sendfile copy_file_range" +
 	" poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2" +
 	// Files and directories.
-	" open openat creat access faccessat faccessat2 stat lstat fstat newfstatat fstatat statx statfs fstatfs" +
+	" access faccessat faccessat2 stat lstat fstat newfstatat fstatat statx statfs fstatfs" +
 	" readlink readlinkat getdents getdents64 getcwd chdir fchdir umask" +
 	" mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat" +
-	" truncate ftruncate fallocate fadvise64 fsync fdatasync flock fchmod fchown" +
+	" truncate ftruncate fallocate fadvise64 fsync fdatasync flock fchown" +
 	" inotify_init inotify_init1 inotify_add_watch inotify_rm_watch" +
 	// Memory: V8 makes machine code, and may protect it by keys.
 	" mmap munmap mprotect mremap madvise brk pkey_alloc pkey_free pkey_mprotect" +
@@ -49,7 +49,7 @@ const withProcesses = "" +
 	" getitimer setitimer alarm timer_create timer_settime timer_gettime timer_getoverrun timer_delete" +
 	" timerfd_create timerfd_settime timerfd_gettime" +
 	// Files, their attributes, and memory.
-	" openat2 splice tee readahead sync_file_range getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr" +
+	" splice tee readahead sync_file_range getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr" +
 	" memfd_create msync mincore mlock munlock mlock2 membarrier"
 
 // withProcessesAndOwnRoot are those of them that would reach beyond the child
@@ -63,7 +63,7 @@ const withProcessesAndOwnRoot = `
 // withOwnRoot change a file's attributes by its path: Deno's permissions judge the
 // path, and the kernel what it leads to, which Landlock has no right for.
 const withOwnRoot = `
-	chmod fchmodat fchmodat2 chown lchown fchownat utime utimes futimesat utimensat symlink symlinkat
+	chown lchown fchownat utime utimes futimesat utimensat symlink symlinkat
 `
 
 // absent are calls that libraries try and do without. Of clone3's flags, which are
@@ -75,9 +75,9 @@ func (f Filter) absent() string {
 		mbind set_mempolicy get_mempolicy set_mempolicy_home_node move_pages migrate_pages
 		landlock_create_ruleset landlock_add_rule landlock_restrict_self
 		setxattrat getxattrat listxattrat removexattrat statmount listmount
-		lsm_get_self_attr lsm_set_self_attr lsm_list_modules open_tree_attr uretprobe`
+		lsm_get_self_attr lsm_set_self_attr lsm_list_modules open_tree_attr uretprobe openat2`
 	if !f.Processes {
-		names += " openat2 pidfd_open membarrier memfd_create"
+		names += " pidfd_open membarrier memfd_create"
 	}
 	if !f.OwnRoot {
 		names += " fchmodat2"
@@ -101,6 +101,13 @@ func (f Filter) rules() []rule {
 	rules := []rule{
 		{names: anywhere},
 		{names: execute},
+		// Files, but none that would run as the user that we are: where a mount maps
+		// users, a child's files are ours on the disk. openat2 has its mode in memory.
+		{names: "open", when: []condition{arg(1, 0).of(makesFile)}},
+		{names: "openat", when: []condition{arg(2, 0).of(makesFile)}},
+		{names: "open", when: []condition{arg(2, 0).of(setsID)}},
+		{names: "openat", when: []condition{arg(3, 0).of(setsID)}},
+		{names: "creat fchmod", when: []condition{arg(1, 0).of(setsID)}},
 		// Threads.
 		{names: "clone", when: []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).of(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
 		// Signals to itself, as from abort(3).
@@ -136,7 +143,10 @@ func (f Filter) rules() []rule {
 			unix.SO_ACCEPTCONN, unix.SO_PEERCRED)}},
 	}
 	if f.OwnRoot {
-		rules = append(rules, rule{names: withOwnRoot})
+		rules = append(rules, rule{names: withOwnRoot},
+			rule{names: "chmod", when: []condition{arg(1, 0).of(setsID)}},
+			rule{names: "fchmodat fchmodat2", when: []condition{arg(2, 0).of(setsID)}},
+		)
 	}
 	if f.Network {
 		rules = append(rules,
@@ -163,8 +173,8 @@ func (f Filter) rules() []rule {
 			rule{names: withProcesses},
 			rule{names: "clone", when: []condition{arg(0, 0).of(namespaces)}},
 			// Named pipes and plain files, not devices.
-			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
-			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT)}},
+			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT | setsID)}},
+			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT | setsID)}},
 			rule{names: "ioctl", when: []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
 		)
 		if f.OwnRoot {
@@ -173,6 +183,13 @@ func (f Filter) rules() []rule {
 	}
 	return rules
 }
+
+// setsID are the bits of a file's mode that have it run as its owner or its group,
+// makesFile the flags with which a file is made.
+const (
+	setsID    = unix.S_ISUID | unix.S_ISGID
+	makesFile = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+)
 
 // Values that have no name in the unix package, or not on each architecture.
 const (

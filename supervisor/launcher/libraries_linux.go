@@ -71,6 +71,10 @@ func askLoader(executable string) ([]string, error) {
 	if loader == "" {
 		return nil, nil
 	}
+	// It is executed: one that the executable makes up is not.
+	if !usualLoader.MatchString(loader) {
+		return nil, fmt.Errorf("%s names %q as its loader, which is none that systems have", executable, loader)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, loader, executable)
@@ -87,6 +91,8 @@ func askLoader(executable string) ([]string, error) {
 	}
 	return paths, nil
 }
+
+var usualLoader = regexp.MustCompile(`^(/lib|/lib64|/usr/lib|/usr/lib64|/nix/store/[a-z0-9]{32}-[^/]+/lib|/gnu/store/[a-z0-9]{32}-[^/]+/lib)/(ld-linux[a-z0-9._-]*|ld-musl-[a-z0-9_]+|ld64)\.so\.[0-9]+$`)
 
 // libraryLine is a line such as "libm.so.6 => /lib/libm.so.6 (0x00007f46)" or
 // "/lib64/ld.so (0x00007f46)".

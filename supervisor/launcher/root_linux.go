@@ -104,6 +104,21 @@ func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 			if err != nil {
 				return nil, err
 			}
+			behind := func(l Place) bool {
+				return slices.ContainsFunc(w.Places, func(p Place) bool { return within(w.through(l.Path), p.name()) })
+			}
+			if slices.ContainsFunc(libraries, behind) {
+				// Its names are links of the machine's, which may lead through others.
+				w.Links = maps.Clone(w.Links)
+				for _, top := range []string{"/lib", "/lib32", "/lib64"} {
+					if to, err := os.Readlink(top); err == nil && w.Links[top] == "" {
+						if w.Links == nil {
+							w.Links = map[string]string{}
+						}
+						w.Links[top] = to
+					}
+				}
+			}
 			for _, l := range libraries {
 				l.Name = w.through(l.Path)
 				in := func(access Access) bool {
@@ -152,7 +167,7 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 		if found[i].tree == nil {
 			f.open(&found[i])
 		}
-		f.restrict(found[i].tree, found[i].Access)
+		f.restrict(found[i].tree, found[i].Access, found[i].stat.Mode&unix.S_IFMT == unix.S_IFCHR)
 	}
 
 	// Of /proc a process sees itself: its descriptors, its memory (where the C library
@@ -164,7 +179,7 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 		f.on(name)
 	}
 
-	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=64k,mode=0755"))
+	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=4m,mode=0755"))
 	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
 	mask := f.result() // ours says nothing of what others may do in the child's root
 	f.add(stepRoot, unix.SYS_UMASK, 0).give(mask)
@@ -207,9 +222,10 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	}
 	for _, hidden := range w.Hidden {
 		if made.holds(hidden) {
+			made.pin(filepath.Dir(hidden))
 			nothing := f.result()
 			f.add(stepRoot, unix.SYS_OPEN_TREE, atCWD, f.text("rillbox/nothing"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(nothing)
-			f.restrict(nothing, Read)
+			f.restrict(nothing, Read, false)
 			f.attach(nothing, hidden)
 		}
 	}
@@ -267,8 +283,11 @@ func (f *forked) open(m *mounted) {
 }
 
 // restrict takes away what the access does not name.
-func (f *forked) restrict(tree *int32, access Access) {
+func (f *forked) restrict(tree *int32, access Access, device bool) {
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	if !device {
+		attributes.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
 	if access&Write == 0 {
 		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
@@ -301,6 +320,21 @@ type tree struct {
 // holds says that a name is in a place, where we make nothing.
 func (t *tree) holds(name string) bool {
 	return slices.ContainsFunc(t.places, func(place string) bool { return name != place && within(name, place) })
+}
+
+// pin mounts a directory, and those that it is in, on itself as far as they are in
+// a place: what is mounted on can't be renamed or removed, so that the names that
+// lead to what is hidden stay those that we use.
+func (t *tree) pin(name string) {
+	if !t.holds(name) || t.made[name] {
+		return
+	}
+	t.pin(filepath.Dir(name))
+	t.made[name] = true
+	here := t.f.result()
+	t.f.add(stepRoot, unix.SYS_OPEN_TREE, atCWD, t.f.text(name[1:]), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).give(here)
+	t.f.on(name)
+	t.f.attach(here, name)
 }
 
 func (t *tree) directory(name string) {
@@ -340,6 +374,9 @@ func pathOf(file *os.File) (string, error) {
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
 	if err != nil {
 		return "", fmt.Errorf("find where %s is: %w", file.Name(), err)
+	}
+	if !filepath.IsAbs(path) { // a pipe, say
+		return "", fmt.Errorf("%s is no file or directory with a path: %s", file.Name(), path)
 	}
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil || stat.Nlink == 0 {

@@ -22,6 +22,9 @@ import (
 // 2147483647 is given to nobody, by the conventions of distributions and systemd.
 const otherUser = 1879048192
 
+// ownNames is where a child's root has what is ours.
+const ownNames = "/rillbox"
+
 // mapping is a user namespace that maps root to the other user and all others to
 // themselves, for mounts; -1 where we can't have one.
 var mapping = sync.OnceValues(func() (int, error) {
@@ -94,6 +97,9 @@ func (f *forked) asOther(found []mounted) bool {
 			continue
 		}
 		fd, err := found[i].clone(names)
+		if err != nil && !within(found[i].name(), ownNames) {
+			continue // it is seen as others see it
+		}
 		if err != nil {
 			for j := range found[:i] {
 				found[j].tree = nil
