@@ -58,6 +58,20 @@ type proxy struct {
 	mu       sync.Mutex
 	registry string // the first host, where that is npm's registry
 	fault    *connectError
+	closed   bool
+	jobs     sync.WaitGroup // requests; added to under mu
+}
+
+// begin says that a request begins that close waits for, unless it was called; done
+// must be called at its end.
+func (p *proxy) begin() (done func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false
+	}
+	p.jobs.Add(1)
+	return p.jobs.Done, true
 }
 
 // connectError says why a connection was not made.
@@ -173,13 +187,17 @@ func (p *proxy) url(host string) string {
 	return (&url.URL{Scheme: "http", User: p.user, Host: host}).String()
 }
 
-// close ends all connections, and says what went wrong with the first that
+// close ends all connections, waits until nothing of them goes on, and says what went wrong with the first that
 // could not be made, or nil.
 func (p *proxy) close() *connectError {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.stop()
 	_ = p.server.Close() // nobody needs its listeners any more
 	p.open.CloseIdleConnections()
 	p.public.CloseIdleConnections()
+	p.jobs.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault
@@ -187,6 +205,11 @@ func (p *proxy) close() *connectError {
 
 // ServeHTTP makes a tunnel, or passes a plain request on.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	done, ok := p.begin()
+	if !ok {
+		panic(http.ErrAbortHandler)
+	}
+	defer done()
 	password, _ := p.user.Password()
 	credentials := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.user.Username()+":"+password))
 	if r.Header.Get("Proxy-Authorization") != credentials {
@@ -367,6 +390,8 @@ func (p *proxy) connect(ctx context.Context, u *url.URL) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw := conn
+	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
 	if conn, err = connectVia(conn, upstream, hostPort(u)); err != nil {
 		return nil, fmt.Errorf("through the proxy %s: %w", upstream.Host, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rillbox/cache"
 )
@@ -257,5 +258,39 @@ func TestProxyBoundsWhatComes(t *testing.T) {
 				t.Errorf("TLS %v, length told %v: %v, %d failures told, the fault is %v", secure, told, err, failed.Load(), fault)
 			}
 		}
+	}
+}
+
+// TestNothingOfAProxyGoesOnAfterClose: neither a request nor a tunnel.
+func TestNothingOfAProxyGoesOnAfterClose(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		s, u := site(t, secure)
+		p, _ := start(t, cache.Policy{}, []string{u.Host})
+		asked, answer := make(chan bool, 10), make(chan bool)
+		p.upstream = func(*url.URL) (*url.URL, error) {
+			asked <- true
+			<-answer
+			return nil, nil
+		}
+		client := through(t, p, s)
+		go func() {
+			if resp, err := client.Get(s.URL + "/x"); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		<-asked
+		var ending atomic.Bool
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			p.close()
+			if !ending.Load() {
+				t.Errorf("TLS %v: close returned while a request went on", secure)
+			}
+		}()
+		time.Sleep(50 * time.Millisecond) // for what does not wait to return
+		ending.Store(true)
+		close(answer)
+		<-closed
 	}
 }
