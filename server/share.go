@@ -88,6 +88,9 @@ func (sh *sharing) done() {
 	}
 }
 
+// maxFilesTold is how many files that a run made or changed its answer tells of.
+const maxFilesTold = 100
+
 // maxFilesBack is how many bytes of files a run without a session gives back.
 const maxFilesBack = 1 << 20
 
@@ -106,7 +109,12 @@ func (s *Server) tellFiles(sh *sharing, out *runOutput, client, session string) 
 	for _, f := range changes.Created {
 		created[f.Name] = true
 	}
-	for _, f := range changes.Files() {
+	files := changes.Files()
+	if more := len(files) - maxFilesTold; more > 0 {
+		files = files[:maxFilesTold]
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more files that it made or changed are not told of; list_files lists those of a session.", more))
+	}
+	for _, f := range files {
 		change := "changed"
 		if created[f.Name] {
 			change = "created"
@@ -123,9 +131,9 @@ func (s *Server) tellFiles(sh *sharing, out *runOutput, client, session string) 
 		if changes.Any() {
 			s.filesChanged(client)
 		}
-		return fileLinks(session, changes.Files())
+		return fileLinks(session, files)
 	}
-	got, left := sh.files.Collect(changes.Files(), maxFilesBack)
+	got, left := sh.files.Collect(files, maxFilesBack)
 	contents := map[string]workspace.Content{}
 	for _, c := range got {
 		contents[c.Name] = c

@@ -79,6 +79,24 @@ func TestFilesComeWithARunAndGoBack(t *testing.T) {
 	}
 }
 
+// TestOfManyFilesSomeAreTold, and how many more there are.
+func TestOfManyFilesSomeAreTold(t *testing.T) {
+	session := dial(t, newServer(inFiles(func(in string) supervisor.Result {
+		for i := range maxFilesTold + 50 {
+			put(t, in, fmt.Sprintf("%03d.txt", i), []byte("text"))
+		}
+		return supervisor.Result{Status: supervisor.Completed}
+	}), nil), nil)
+	res := call(t, session, "run_code", `{"language":"python","code":"1","files":{}}`)
+	out := structured[runOutput](t, res)
+	if len(out.Files) != maxFilesTold || out.Files[0].Text != "text" || !strings.Contains(fmt.Sprint(out.Notes), "50 more files") {
+		t.Errorf("%d files are told, with %q", len(out.Files), out.Notes)
+	}
+	if n := strings.Count(text(t, res), ".txt"); n != maxFilesTold {
+		t.Errorf("the text tells of %d", n)
+	}
+}
+
 // TestWhatCantBeShownIsKept as a file where there is a directory, under a name that
 // nothing has, and told of in each case.
 func TestWhatCantBeShownIsKept(t *testing.T) {
