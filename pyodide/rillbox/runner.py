@@ -261,7 +261,8 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
         top = error.name.partition(".")[0]
         related = [m for m in missing if m in (error.name, top) or m.startswith(f"{error.name}.")]
         hint = "\n".join(missing[module] for module in related)
-        absent = isinstance(error, ModuleNotFoundError)  # or else it is a name in it that is not there
+        # Else it is a name in it that is not there.
+        absent = isinstance(error, ModuleNotFoundError)
         if not hint and absent and top in sys.stdlib_module_names:
             hint = f"{top} is in Python's standard library, but not in WebAssembly's."
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
