@@ -23,9 +23,8 @@ type granted struct {
 	name string
 	file *os.File // nil: it was not there
 	real string   // its path without links, at the start
-	// needs are, of a script that may be run, the programs that its first line names:
-	// each one's path, and where that leads.
-	needs []string
+	// needs are, of a script that may be run, the programs that its first line names.
+	needs []granted
 }
 
 // Open opens what the flags name: paths, and programs that may be run. A path to
@@ -96,9 +95,7 @@ func openProgram(name string) (granted, error) {
 	if err != nil {
 		return granted{}, err
 	}
-	g := granted{name: path, file: file, real: real}
-	g.needs = interpreters(real)
-	return g, nil
+	return granted{name: path, file: file, real: real, needs: interpreters(real)}, nil
 }
 
 func isProgram(path string) bool {
@@ -107,8 +104,8 @@ func isProgram(path string) bool {
 }
 
 // interpreters are what a script's first line names, its interpreter and the program
-// that env(1) is to find: each one's path, and where that leads.
-func interpreters(script string) (paths []string) {
+// that env(1) is to find.
+func interpreters(script string) (programs []granted) {
 	file, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil // it can be executed without being read
@@ -138,13 +135,16 @@ func interpreters(script string) (paths []string) {
 			if i > 0 {
 				path = filepath.Join(dir, name)
 			}
-			if resolvedPath, err := filepath.EvalSymlinks(path); err == nil && isProgram(resolvedPath) {
-				paths = append(paths, path, resolvedPath)
+			if !isProgram(path) || slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(path, dir) }) {
+				continue
+			}
+			if file, real, err := launcher.Open(path); err == nil {
+				programs = append(programs, granted{name: path, file: file, real: real})
 				break
 			}
 		}
 	}
-	return paths
+	return programs
 }
 
 // places are what of the machine a child with these permissions sees, with the
@@ -199,6 +199,18 @@ func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launche
 			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, nil, err
+			}
+			if file != nil && g.real == "/" && g.name == path { // everything, by a name
+				if kind.name == "ffi" {
+					return nil, nil, fmt.Errorf("--allow-ffi=%s: name libraries, or directories of them", path)
+				}
+				top, topLinks, err := topLevel(level, kind.access)
+				if err != nil {
+					return nil, nil, err
+				}
+				maps.Copy(links, topLinks)
+				places = append(places, top...)
+				continue
 			}
 			add(g, file, path, kind.access)
 		}
@@ -340,6 +352,10 @@ func (p Permissions) program(name string, places *[]launcher.Place, links map[st
 		}
 		_ = g.file.Close()
 		g.file = nil
+		for i := range g.needs {
+			_ = g.needs[i].file.Close()
+			g.needs[i].file = nil
+		}
 		if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return within(g.real, dir) }) {
 			return fmt.Errorf("--allow-run=%s: all programs of the system are granted, and %s is none", name, g.real)
 		}
@@ -351,8 +367,8 @@ func (p Permissions) program(name string, places *[]launcher.Place, links map[st
 		}
 	}
 	add(g.name, g.file, g.real)
-	for i := 0; i+1 < len(g.needs); i += 2 {
-		add(g.needs[i], nil, g.needs[i+1])
+	for _, needed := range g.needs {
+		add(needed.name, needed.file, needed.real)
 	}
 	return nil
 }

@@ -323,6 +323,34 @@ func TestOddGrants(t *testing.T) {
 		}
 		around.Close()
 	}
+	everything, err := Parse([]string{"--allow-read"})
+	if err == nil {
+		everything, err = everything.Open()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := everything.Narrow([]string{"--allow-read=/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if around, err := root.Surround(Walls{}); err != nil {
+		t.Errorf("everything narrowed to /: %v", err)
+	} else {
+		for _, place := range around.Wall().Places {
+			if around.OwnRoot() && (place.Name == "/" || slices.Contains(kernelsOwn, place.Name)) {
+				t.Errorf("everything narrowed to / holds %s", place.Name)
+			}
+		}
+		around.Close()
+	}
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/usr/bin/env -S sh -x\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := openProgram(script); err != nil || len(g.needs) != 2 || g.needs[0].file == nil || g.needs[1].file == nil {
+		t.Errorf("a script needs %+v, %v", g.needs, err)
+	}
 	many := "/x"
 	for i := range maxNarrowed {
 		many += ",/x" + strconv.Itoa(i)

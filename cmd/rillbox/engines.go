@@ -32,6 +32,10 @@ func (a *app) open() (*engines, error) {
 	if shared, err := a.shared(); err == nil && shared != nil { // who uses it says what is wrong with it
 		workspace = shared.Path
 	}
+	if err := a.checkWriteGrants(); err != nil {
+		a.parsed = false
+		return nil, err
+	}
 	store, err := a.openCache()
 	if err != nil {
 		return nil, err

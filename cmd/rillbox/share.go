@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -56,6 +57,30 @@ func (a *app) sharable(path string, readOnly bool) error {
 	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
 		if own != "" && holds(path, own) {
 			return fmt.Errorf("%s holds %s, which programs could replace: share it with %s, or another one", path, own, readOnlySuffix)
+		}
+	}
+	return nil
+}
+
+// checkWriteGrants refuses a directory to write to in which a program could replace
+// what is executed, or read as settings, at the next start: Rillbox itself, a Deno or
+// Pyodide of the operator's own, the configuration, or a link on the way to the cache
+// or to the directories of runs. A grant of everything is one of these, too.
+func (a *app) checkWriteGrants() error {
+	executable, _ := os.Executable() // "" is in no directory
+	for _, permissions := range []deno.Permissions{a.config.DenoPermissions, a.config.PyodidePermissions} {
+		_, writes := permissions.Allowed("write")
+		for _, path := range writes {
+			for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
+				if own != "" && holds(path, own) {
+					return fmt.Errorf("--allow-write=%s holds %s, which programs could replace: grant a directory within it, made for the purpose", path, own)
+				}
+			}
+			for _, way := range []string{a.config.CacheDir, os.TempDir()} {
+				if rel, err := filepath.Rel(path, way); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") && !holds(path, way) {
+					return fmt.Errorf("--allow-write=%s holds a link on the way to %s, which programs could replace: name that by its real path, or grant another directory", path, way)
+				}
+			}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -114,5 +115,36 @@ func TestWorkspaceAsASetting(t *testing.T) {
 	}
 	if _, err := load(t, "workspace = 3", nil); err == nil {
 		t.Error("a number is taken for a workspace")
+	}
+}
+
+// TestWriteGrantsHoldNothingThatIsExecuted: no program may replace what the next
+// start executes, or reads as settings.
+func TestWriteGrantsHoldNothingThatIsExecuted(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"tools/deno", "settings/config.toml", "out/cache/x", "granted/x"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../out", filepath.Join(dir, "granted", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for granted, refused := range map[string]bool{"tools": true, "settings": true, "granted": true, "out": false, "out/cache": false} {
+		a := &app{config: newConfig()}
+		a.config.DenoPath, a.config.file = filepath.Join(dir, "tools/deno"), filepath.Join(dir, "settings/config.toml")
+		a.config.CacheDir = filepath.Join(dir, "granted/link/cache")
+		if a.config.PyodidePermissions, err = deno.Parse([]string{"--allow-write=" + filepath.Join(dir, granted)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.checkWriteGrants(); (err != nil) != refused {
+			t.Errorf("%s: %v", granted, err)
+		}
 	}
 }
