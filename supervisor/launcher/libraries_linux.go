@@ -77,7 +77,7 @@ func askLoader(executable string) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, loader, executable)
+	cmd := exec.CommandContext(ctx, loader, "--list", executable) // musl's knows no other way
 	cmd.Env = []string{"LD_TRACE_LOADED_OBJECTS=1"}
 	out, err := cmd.Output()
 	if err != nil {
