@@ -230,9 +230,13 @@ func (p Permissions) Args() []string {
 		if p.all && isAllow(name) {
 			continue // Deno refuses both
 		}
-		if g := p.grants[name]; g.bare {
+		g := p.grants[name]
+		if g.bare {
 			args = append(args, "--"+name)
-		} else {
+		}
+		// What is denied by its name is denied though what holds it is allowed, which
+		// outweighs that everything is denied.
+		if !g.bare || len(g.values) > 0 && !isAllow(name) {
 			args = append(args, "--"+name+"="+strings.Join(g.values, ","))
 		}
 	}

@@ -68,6 +68,7 @@ type Child struct {
 	command Command
 	limits  Limits
 	process *os.Process
+	handing sync.Mutex       // held while sockets are used or closed
 	sockets launcher.Started // in its own network
 	stdin   *os.File
 	frames  *frames
@@ -311,6 +312,8 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 // Listeners are the sockets in the child's own network that Wall.Listen asked for.
 // They end with the child.
 func (c *Child) Listeners() ([]net.Listener, error) {
+	c.handing.Lock()
+	defer c.handing.Unlock()
 	var listeners []net.Listener
 	for _, file := range c.sockets.Listeners {
 		l, err := net.FileListener(file)
@@ -329,7 +332,9 @@ func (c *Child) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	if c.sockets.Socket == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
+	c.handing.Lock()
 	conn, err := connect(c.sockets.Socket, port)
+	c.handing.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s in the child's network: %w", address, err)
 	}
@@ -414,7 +419,9 @@ var leaving sync.WaitGroup
 // leave removes the directory and the cgroup of a child that has ended. Nobody
 // waits for that but RemoveServerDir.
 func (c *Child) leave() {
+	c.handing.Lock()
 	c.sockets.Close()
+	c.handing.Unlock()
 	go func() {
 		defer leaving.Done()
 		removeRunDir(c.command.Dir)
