@@ -52,6 +52,9 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 			continue
 		}
 		mine := asked.grants[name]
+		if mine.bare && !g.bare { // Deno knows one or the other
+			return Permissions{}, fmt.Errorf("--%s: the operator names values for it, beside which it can't be asked for without any: name what it is for, or leave it out", name)
+		}
 		mine.bare = mine.bare || g.bare
 		mine.add(g.values...)
 		asked.grants[name] = mine
@@ -158,7 +161,7 @@ func valueCovers(kind valueKind, granted, value string) bool {
 		return hostCovers(granted, value)
 	case envValue:
 		prefix, wildcard := strings.CutSuffix(granted, "*")
-		return granted == value || wildcard && strings.HasPrefix(value, prefix)
+		return granted == value || wildcard && strings.HasPrefix(strings.TrimSuffix(value, "*"), prefix)
 	default:
 		return granted == value
 	}

@@ -155,9 +155,8 @@ func (p *Permissions) addAll(valued bool) error {
 func (p *Permissions) addGrant(name, list string, valued bool) error {
 	g, had := p.grants[name]
 	if !valued {
-		// As in Deno, an allow flag with values outweighs the same flag without.
-		// For the others the wider one does.
-		g.bare = !had || g.bare || !isAllow(name)
+		// As in Deno, a flag with values outweighs the same flag without.
+		g.bare = !had || g.bare
 		p.grants[name] = g
 		return nil
 	}
@@ -174,9 +173,7 @@ func (p *Permissions) addGrant(name, list string, valued bool) error {
 		}
 		g.add(values...)
 	}
-	if isAllow(name) {
-		g.bare = false
-	}
+	g.bare = false
 	p.grants[name] = g
 	return nil
 }
@@ -230,13 +227,9 @@ func (p Permissions) Args() []string {
 		if p.all && isAllow(name) {
 			continue // Deno refuses both
 		}
-		g := p.grants[name]
-		if g.bare {
+		if g := p.grants[name]; g.bare {
 			args = append(args, "--"+name)
-		}
-		// What is denied by its name is denied though what holds it is allowed, which
-		// outweighs that everything is denied.
-		if !g.bare || len(g.values) > 0 && !isAllow(name) {
+		} else {
 			args = append(args, "--"+name+"="+strings.Join(g.values, ","))
 		}
 	}
