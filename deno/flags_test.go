@@ -45,7 +45,10 @@ func TestFlagsAreDenosOwn(t *testing.T) {
 		}
 	}
 	real := newRealFlags(t, binary.Path)
-	seed := rand.Uint64()
+	seed := uint64(1) // the same flags each time, but where many are asked for
+	if os.Getenv(manyFlags) != "" {
+		seed = rand.Uint64()
+	}
 	t.Logf("seed %d", seed)
 	var mu sync.Mutex
 	counts := map[string]int{}
