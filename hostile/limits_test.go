@@ -49,6 +49,7 @@ type houseOptions struct {
 	limits      supervisor.Limits
 	withoutWall bool
 	grants      []string
+	pythonApart bool               // Python has none of them
 	index       string             // of Python packages; empty means the usual one
 	shared      *supervisor.Shared // a directory of the operator's own
 }
@@ -63,6 +64,9 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 	scripts, err := deno.New(deno.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o.pythonApart {
+		permissions = deno.Permissions{}
 	}
 	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall, IndexURL: o.index})
 	if err != nil {

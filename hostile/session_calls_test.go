@@ -18,26 +18,88 @@ import (
 
 // What a client has of its sessions, by its own calls over MCP.
 
-// TestDefaultSessionsAreTheirClientsOwn, and a run without a session sees none.
-func TestDefaultSessionsAreTheirClientsOwn(t *testing.T) {
+// TestNamedSessionsAreTheirClientsOwn, the default one and those of a name that
+// others choose, too; and a run without a session sees none.
+func TestNamedSessionsAreTheirClientsOwn(t *testing.T) {
 	needWall(t)
 	t.Parallel()
 	h := openHouse(t, supervisor.DefaultLimits())
 	for _, says := range speeches {
 		t.Run(says.language, func(t *testing.T) {
-			set := cell(t, h.rude, "default", says.language, strings.ReplaceAll(says.set, "%WORD%", "mine"))
-			if got := cell(t, h.rude, "default", says.language, says.get); string(got.Result) != `"mine"` {
-				t.Errorf("the next cell has %s: %+v", got.Result, got)
-			}
-			other := cell(t, h.polite, "default", says.language, says.get)
-			if strings.Contains(string(other.Result)+other.Stdout, "mine") || other.Status != "completed" || other.SessionID == set.SessionID {
-				t.Errorf("another client's default session: %+v", other)
+			for _, name := range []string{"default", "analysis-1"} {
+				cell(t, h.rude, name, says.language, strings.ReplaceAll(says.set, "%WORD%", "mine"))
+				cell(t, h.rude, name, says.language, strings.NewReplacer("%FILE%", says.language, "%WORD%", "mine").Replace(says.write))
+				if got := cell(t, h.rude, name, says.language, says.get); string(got.Result) != `"mine"` {
+					t.Errorf("the next cell has %s: %+v", got.Result, got)
+				}
+				other := cell(t, h.polite, name, says.language, says.get)
+				if strings.Contains(string(other.Result)+other.Stdout, "mine") || other.Status != "completed" || other.SessionID != name {
+					t.Errorf("another client's session %s: %+v", name, other)
+				}
+				if got, refusal := use[fileAnswer](t, h.polite, "read_file", map[string]any{"session_id": name, "path": says.language}); refusal == "" {
+					t.Errorf("another client's session %s has the file: %+v", name, got)
+				}
 			}
 			fresh := call(t, h.rude, map[string]any{"language": says.language, "code": map[bool]string{true: says.get, false: "export default (globalThis as { word?: string }).word ?? null"}[says.language == "python"], "files": map[string]any{}})
 			if strings.Contains(string(fresh.Result)+fresh.Stdout, "mine") {
 				t.Errorf("a run without a session: %+v", fresh)
 			}
 		})
+	}
+}
+
+// TestLanguagesShareASession: its files, not its grants, variables or ends.
+func TestLanguagesShareASession(t *testing.T) {
+	needWall(t)
+	t.Parallel()
+	granted := t.TempDir()
+	write(t, filepath.Join(granted, "granted.txt"), "granted")
+	h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), grants: []string{"--allow-read=" + granted}, pythonApart: true})
+	for _, writer := range speeches {
+		if a := cell(t, h.rude, "both", writer.language, strings.NewReplacer("%FILE%", writer.language, "%WORD%", "by "+writer.language).Replace(writer.write)); a.Status != "completed" {
+			t.Errorf("%s writes: %+v", writer.language, a)
+		}
+		cell(t, h.rude, "both", writer.language, strings.ReplaceAll(writer.set, "%WORD%", writer.language))
+	}
+	for _, reader := range speeches {
+		for _, writer := range speeches {
+			a := cell(t, h.rude, "both", reader.language, strings.ReplaceAll(reader.read, "%FILE%", writer.language))
+			if string(a.Result) != fmt.Sprintf("%q", "by "+writer.language) {
+				t.Errorf("what %s wrote, %s reads: %+v", writer.language, reader.language, a)
+			}
+		}
+		if a := cell(t, h.rude, "both", reader.language, reader.get); string(a.Result) != fmt.Sprintf("%q", reader.language) {
+			t.Errorf("%s has the variable %s", reader.language, a.Result)
+		}
+		code := fmt.Sprintf("Deno.readTextFileSync(%q)", filepath.Join(granted, "granted.txt"))
+		if reader.language == "python" {
+			code = "from pyodide.code import run_js\nrun_js(" + fmt.Sprintf("%q", code) + ")"
+		}
+		if a := cell(t, h.rude, "both", reader.language, code); (a.Status == "completed") != (reader.language != "python") {
+			t.Errorf("what is granted to JavaScript, %s reads: %+v", reader.language, a)
+		}
+	}
+	// The end of one is none of the others', and is told to its own next cell.
+	if a := cell(t, h.rude, "both", "javascript", "Deno.exit(3)"); a.State != "lost" {
+		t.Errorf("%+v", a)
+	}
+	for _, says := range speeches {
+		want := map[bool]string{true: "null", false: fmt.Sprintf("%q", says.language)}[says.language == "javascript"]
+		if a := cell(t, h.rude, "both", says.language, says.get); string(a.Result) != want {
+			t.Errorf("after JavaScript's end %s has %s: %+v", says.language, a.Result, a)
+		}
+	}
+	// Who fills the disk is ended, and nobody else.
+	if a := cell(t, h.rude, "both", "javascript", "for (let i = 0;; i++) Deno.writeFileSync(`f${i}`, new Uint8Array(30 << 20))"); a.State != "lost" {
+		t.Errorf("%+v", a)
+	}
+	if _, refusal := use[sessionAnswer](t, h.rude, "reset_session", map[string]any{"session_id": "both", "files": true, "variables": false}); refusal != "" {
+		t.Error(refusal)
+	}
+	for _, language := range []string{"typescript", "python"} {
+		if a := cell(t, h.rude, "both", language, speechOf(t, language).get); string(a.Result) != fmt.Sprintf("%q", language) {
+			t.Errorf("after JavaScript filled the disk %s has %s: %+v", language, a.Result, a)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func TestAnothersSessionIsNoSession(t *testing.T) {
 			}
 			never := strings.ToLower(supervisor.NewID())
 			// All answers are compared with those for a handle that never was.
-			for _, handle := range []string{session, strings.ToUpper(session), session[:len(session)-1], session + "\x00", " " + session, "../" + session, session + "/files/secret.txt"} {
+			for _, handle := range []string{session, session + "\x00", " " + session, "../" + session, session + "/files/secret.txt"} {
 				for tool, needs := range handleTools {
 					arguments := maps.Clone(needs)
 					if _, has := arguments["language"]; has {
@@ -76,6 +76,18 @@ func TestAnothersSessionIsNoSession(t *testing.T) {
 				})
 				if err != nil || len(completed.Completion.Values) > 0 {
 					t.Errorf("paths of %q are completed: %+v %v", handle, completed, err)
+				}
+			}
+			// What looks like a name of its own choice is a session of its own.
+			for _, handle := range []string{strings.ToUpper(session), session[:len(session)-1]} {
+				if a := cell(t, h.rude, handle, says.language, says.get); a.Status != "completed" || strings.Contains(string(a.Result)+a.Stdout, secret) {
+					t.Errorf("%q has %+v", handle, a)
+				}
+				if got, refusal := use[fileAnswer](t, h.rude, "read_file", map[string]any{"session_id": handle, "path": "secret.txt"}); refusal == "" {
+					t.Errorf("%q has the file: %+v", handle, got)
+				}
+				if _, refusal := use[map[string]any](t, h.rude, "destroy_session", map[string]any{"session_id": handle}); refusal != "" {
+					t.Error(refusal)
 				}
 			}
 			seen := fmt.Sprint(listSessions(t, h.rude), resourcesOf(t, h.rude), handlesOf(t, h.rude))

@@ -232,7 +232,7 @@ func TestSessionsAreLimited(t *testing.T) {
 		{"permissions of a cell's own", func() string {
 			return call(t, h.polite, map[string]any{"session_id": session, "language": "javascript", "code": "1", "permissions": []string{"--allow-read"}}).refusal
 		}, "create_session"},
-		{"another language", func() string { return cell(t, h.polite, session, "python", "1").refusal }, "one of javascript"},
+		{"a named one more", func() string { return cell(t, h.rude, "named", "python", "1").refusal }, "you have 2 sessions"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if refusal := row.refusal(); !strings.Contains(refusal, row.want) {

@@ -168,7 +168,7 @@ func (r *rowSession) Run(ctx context.Context, p supervisor.Program, emit func(su
 // write makes a file in the session's workspace.
 func (r *rowSession) write(t *testing.T, name, text string) {
 	t.Helper()
-	_, files, err := r.supervisor.Workspace(t.Context(), r.client, r.id)
+	files, err := r.supervisor.Workspace(t.Context(), r.client, r.id)
 	if err == nil {
 		_, err = files.Write(name, []byte(text))
 	}
@@ -190,7 +190,7 @@ func (r *rowSession) mend(t *testing.T) {
 
 func (r *rowSession) reset(t *testing.T) {
 	t.Helper()
-	if _, err := r.supervisor.ResetSession(t.Context(), r.client, r.id); err != nil {
+	if _, err := r.supervisor.ResetSession(t.Context(), r.client, r.id, supervisor.Reset{Variables: true}); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,9 +18,9 @@ import (
 
 // runArgs are the arguments of run_code.
 type runArgs struct {
-	Language       string   `json:"language,omitempty" jsonschema:"Not needed with the session_id of a session that there is."`
+	Language       string   `json:"language,omitempty" jsonschema:"Absent, in a session: that of its last cell."`
 	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell."`
-	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session, from create_session, or of \"default\", which is made when first named, one for each language."`
+	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session: \"default\", a name of your choice (either is made when first named), or an id from create_session."`
 	Files          fileArgs `json:"files,omitempty" jsonschema:"Files for the current directory, by name. The program may then read and write there, and what it made or changed comes back; {} gives an empty directory. A session has its own, which these are added to."`
 	Packages       []string `json:"packages,omitempty" jsonschema:"Only where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: lodash@4, jsr:@std/csv, https: URLs. Python: numpy>=2, httpx[http2], wheel URLs."`
 	Stdin          string   `json:"stdin,omitempty" jsonschema:"Standard input."`
@@ -117,7 +117,7 @@ func (s *Server) resolve(name string) (alias, supervisor.Toolchain, error) {
 // program checks the arguments and makes a Program of them. Its session, if it
 // has one, says its language where the arguments don't.
 func (s *Server) program(a runArgs, client, id string) (supervisor.Program, error) {
-	lang, err := s.languageOf(a.Language, a.SessionID, client)
+	lang, err := s.languageOf(a.Language, a.SessionID)
 	if err != nil {
 		return supervisor.Program{}, err
 	}
@@ -164,14 +164,11 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 // maxOutput is the largest max_output_bytes: all that is kept of a run.
 func (s *Server) maxOutput() int64 { return max(maxOutput, 2*s.limits.Output+s.limits.Result) }
 
-// languageOf finds the language that a client named, or that of its session.
-func (s *Server) languageOf(name, session, client string) (alias, error) {
+// languageOf finds the language that a client named; none in a session is for the
+// session to say.
+func (s *Server) languageOf(name, session string) (alias, error) {
 	if name == "" && session != "" {
-		language, err := s.supervisor.SessionLanguage(client, session)
-		if err == nil || session != supervisor.DefaultHandle {
-			return alias{language: language}, err
-		}
-		return alias{}, fmt.Errorf("you have no default session yet, so the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
+		return alias{}, nil
 	}
 	if name == "" {
 		return alias{}, fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))

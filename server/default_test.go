@@ -50,18 +50,28 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	})
 	session := dial(t, s, nil)
 	const cell = `{"session_id":"default","code":"open('in.csv').read()"}`
-	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no default session yet, so the call needs language: use one of") {
-		t.Errorf("without a session and a language: %q", text(t, res))
+	answers(t, session, "list_files", `{}`, "error: no default session yet")
+	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes); session default is new")
+	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no cell yet that named its language: name one, javascript, typescript or python") {
+		t.Errorf("without a language: %q", text(t, res))
 	}
-	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes) in your default session, which is python's")
+	if out := structured[runOutput](t, call(t, session, "run_code", `{"language":"python",`+cell[1:])); out.Stdout != "1,2" {
+		t.Errorf("the first cell has %+v", out)
+	}
 	if out := structured[runOutput](t, call(t, session, "run_code", cell)); out.Stdout != "1,2" {
 		t.Errorf("the cell has %+v", out)
 	}
 	answers(t, session, "write_file", `{"path":"in.csv","session_id":"default","content":"3"}`, "replaced in.csv (1 bytes)")
-	if res := call(t, session, "write_file", `{"path":"x","session_id":"other","content":""}`); !res.IsError {
-		t.Errorf("into another's session: %q", text(t, res))
-	}
-	if out := structured[sessionsOutput](t, call(t, session, "list_sessions", `{}`)); len(out.Sessions) != 1 || out.Sessions[0].Language != "python" {
+	if out := structured[sessionsOutput](t, call(t, session, "list_sessions", `{}`)); len(out.Sessions) != 1 || out.Sessions[0].SessionID != "default" || out.Sessions[0].Language != "python" {
 		t.Errorf("the sessions are %+v", out.Sessions)
+	}
+	// One of the client's own choice, and what can't be one.
+	answers(t, session, "write_file", `{"path":"x","session_id":"other","content":""}`, "wrote x (0 bytes); session other is new")
+	answers(t, session, "write_file", `{"path":"x","session_id":"no name","content":""}`, "error: can't name a session")
+	answers(t, session, "write_file", `{"path":"x","session_id":"`+supervisor.NewID()+`","content":""}`, "error: there is no session")
+	answers(t, session, "create_session", `{"session_id":"other"}`, "error: already")
+	answers(t, session, "reset_session", `{"session_id":"other","variables":false}`, "error: resets nothing")
+	if res := call(t, session, "reset_session", `{"session_id":"other","variables":false,"files":true}`); res.IsError || structured[sessionInfo](t, res).Files != 0 {
+		t.Errorf("its files are there: %s", text(t, res))
 	}
 }

@@ -15,7 +15,7 @@ import (
 // readArgs are the arguments of read_file.
 type readArgs struct {
 	Path      string `json:"path" jsonschema:"The file to read."`
-	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
 	Offset    int64  `json:"offset,omitempty" jsonschema:"The byte to begin at."`
 	Limit     *int64 `json:"limit,omitempty" jsonschema:"How many bytes at most."`
 	Encoding  string `json:"encoding,omitempty" jsonschema:"Absent: as what the bytes look like."`
@@ -45,7 +45,7 @@ func (a readArgs) limit(otherwise int64) int64 {
 // still taken.
 type writeArgs struct {
 	Path      string  `json:"path" jsonschema:"The file to write."`
-	SessionID string  `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last; one is made if there is none."`
+	SessionID string  `json:"session_id,omitempty" jsonschema:"As in run_code. Absent: \"default\"."`
 	Content   *string `json:"content,omitempty" jsonschema:"The whole content, as text."`
 	Base64    *string `json:"base64,omitempty" jsonschema:"The whole content, as base64, in place of content."`
 	Text      *string `json:"text,omitempty"`
@@ -70,14 +70,14 @@ func (a writeArgs) content() ([]byte, error) {
 
 // listArgs are the arguments of list_files.
 type listArgs struct {
-	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
 	Glob      string `json:"glob,omitempty" jsonschema:"* and ? within a name, ** for any folders: *.csv is at the top only, **/*.csv anywhere, data all in that folder."`
 }
 
 // deleteArgs are the arguments of delete_file.
 type deleteArgs struct {
 	Path      string `json:"path" jsonschema:"What to delete."`
-	SessionID string `json:"session_id,omitempty" jsonschema:"Absent or \"default\": your default session that was used last."`
+	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
 	Recursive bool   `json:"recursive,omitempty" jsonschema:"Delete a folder that is not empty, with all that is in it."`
 }
 

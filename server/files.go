@@ -18,9 +18,11 @@ import (
 // the client's own. Its errors are written for the client, and say the same of a
 // session that is another's as of one that never was.
 type Workspaces interface {
-	// Workspace finds the workspace that a client means by a session's handle,
-	// or by none, and the handle of the session that it belongs to.
-	Workspace(ctx context.Context, client, session string) (handle string, dir *workspace.Dir, err error)
+	// EnsureSession makes a session of the handle supervisor.DefaultHandle, or of one
+	// that the client chose, if there is none, and says whether it did.
+	EnsureSession(client, session string) (made bool, err error)
+	// Workspace finds the workspace of a session.
+	Workspace(ctx context.Context, client, session string) (*workspace.Dir, error)
 	// Workspaces are all that the client has, by their sessions' handles.
 	Workspaces(client string) map[string]*workspace.Dir
 }
@@ -102,13 +104,12 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		return toolError(err), nil
 	}
 	client := s.clients.name(req.Session)
-	session, dir, err := s.workspaces.Workspace(ctx, client, args.SessionID)
-	made := ""
-	if err != nil && (args.SessionID == "" || args.SessionID == supervisor.DefaultHandle) { // there is none yet
-		if made, err = s.firstDefault(client); err == nil {
-			session, dir, err = s.workspaces.Workspace(ctx, client, "")
-		}
+	session := orDefault(args.SessionID)
+	made, err := s.workspaces.EnsureSession(client, session)
+	if err != nil {
+		return toolError(err), nil
 	}
+	dir, err := s.workspaces.Workspace(ctx, client, session)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -122,21 +123,14 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if out.Created {
 		did = "wrote"
 	}
+	into := ""
+	if made {
+		into = "; " + isNew(session)
+	}
 	return &mcp.CallToolResult{
 		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), made)}},
+		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), into)}},
 	}, nil
-}
-
-// firstDefault makes a default session for files that come before the first cell, and
-// says whose: of Python, if there is one, which most work with files is in.
-func (s *Server) firstDefault(client string) (said string, err error) {
-	language := supervisor.Python
-	if _, ok := s.supervisor.Toolchain(language); !ok {
-		language = supervisor.JavaScript
-	}
-	_, err = s.supervisor.DefaultSession(client, language)
-	return fmt.Sprintf(" in your default session, which is %s's", language), err
 }
 
 // maxListed is how many files list_files lists.
@@ -176,7 +170,7 @@ func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if err != nil {
 		return toolError(err), nil
 	}
-	_, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), args.SessionID)
+	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), orDefault(args.SessionID))
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -253,7 +247,7 @@ func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 		return toolError(err), nil
 	}
 	client := s.clients.name(req.Session)
-	_, dir, err := s.workspaces.Workspace(ctx, client, args.SessionID)
+	dir, err := s.workspaces.Workspace(ctx, client, orDefault(args.SessionID))
 	if err != nil {
 		return toolError(err), nil
 	}

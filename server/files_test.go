@@ -36,23 +36,21 @@ type ownWorkspaces struct {
 	dir map[string]string                    // handle → where it is
 }
 
-func (w *ownWorkspaces) Workspace(_ context.Context, client, session string) (string, *workspace.Dir, error) {
+func (w *ownWorkspaces) EnsureSession(client, session string) (bool, error) { return false, nil }
+
+func (w *ownWorkspaces) Workspace(_ context.Context, client, session string) (*workspace.Dir, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if session == "" {
-		for handle, dir := range w.own[client] {
-			return handle, dir, nil
-		}
-		handle, dir := w.open(client)
-		return handle, dir, nil
-	}
 	if dir, ok := w.own[client][session]; ok {
-		return session, dir, nil
+		return dir, nil
 	}
-	return "", nil, errors.New("there is no such session of yours")
+	if session == supervisor.DefaultHandle {
+		return w.open(client, session), nil
+	}
+	return nil, errors.New("there is no such session of yours")
 }
 
-func (w *ownWorkspaces) open(client string) (string, *workspace.Dir) {
+func (w *ownWorkspaces) open(client, handle string) *workspace.Dir {
 	path := w.t.TempDir()
 	dir, err := workspace.Open(path, w.options)
 	if err != nil {
@@ -62,9 +60,8 @@ func (w *ownWorkspaces) open(client string) (string, *workspace.Dir) {
 	if w.own[client] == nil {
 		w.own[client] = map[string]*workspace.Dir{}
 	}
-	handle := fmt.Sprintf("handle-%d", len(w.dir)+1)
 	w.own[client][handle], w.dir[handle] = dir, path
-	return handle, dir
+	return dir
 }
 
 func (w *ownWorkspaces) Workspaces(client string) map[string]*workspace.Dir {
@@ -101,7 +98,7 @@ func openFiles(t *testing.T, o workspace.Options) (*mcp.ClientSession, *ownWorks
 	return session, w
 }
 
-const first = "handle-1"
+const first = supervisor.DefaultHandle
 
 // says checks an answer: its text begins with want, or, of an error, holds it.
 func answers(t *testing.T, session *mcp.ClientSession, tool, args, want string) *mcp.CallToolResult {
@@ -265,7 +262,7 @@ func TestReadFileShowsPictures(t *testing.T) {
 		t.Errorf("got %d parts", len(res.Content))
 	}
 	out := structured[readOutput](t, res)
-	if out.Encoding != "image" || out.Content != "" || out.Width != 30 || out.Height != 20 || out.URI != "rillbox://sessions/handle-1/files/small.png" {
+	if out.Encoding != "image" || out.Content != "" || out.Width != 30 || out.Height != 20 || out.URI != "rillbox://sessions/default/files/small.png" {
 		t.Errorf("got %+v", out)
 	}
 	res = call(t, session, "read_file", `{"path":"large"}`)
@@ -312,7 +309,7 @@ func TestWriteFile(t *testing.T) {
 		answers(t, session, "write_file", args, row.want)
 	}
 	out := structured[writeOutput](t, call(t, session, "write_file", `{"path":"a/x y.txt","text":"hello"}`))
-	if want := (writeOutput{"a/x y.txt", "rillbox://sessions/handle-1/files/a/x%20y.txt", 5, true}); out != want {
+	if want := (writeOutput{"a/x y.txt", "rillbox://sessions/default/files/a/x%20y.txt", 5, true}); out != want {
 		t.Errorf("got %+v, want %+v", out, want)
 	}
 	if data, err := os.ReadFile(filepath.Join(w.dir[first], "a/x y.txt")); err != nil || string(data) != "hello" {

@@ -22,9 +22,11 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return toolError(err), nil
 	}
-	session, err := s.session(args.SessionID, client, program.Language)
-	if err != nil {
-		return toolError(err), nil
+	session, made := args.SessionID, false
+	if session != "" {
+		if made, err = s.supervisor.EnsureSession(client, session); err != nil {
+			return toolError(err), nil
+		}
 	}
 	shared, err := s.share(ctx, &program, session, args.Files)
 	if err != nil {
@@ -53,6 +55,9 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	forDisplays := max(most/2, most-saidBytes(result))
 	out := runOutputOf(s.fit(result, most-min(textBytes(result.Displays), forDisplays), client))
 	out.SessionID = session
+	if made {
+		out.Notes = append(out.Notes, isNew(session))
+	}
 	content := s.show(&out, result.Displays, shared, forDisplays)
 	content = append(content, s.tellFiles(shared, &out, client, session)...)
 	return out.answer(content...), nil
@@ -74,11 +79,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 		return toolError(err), nil
 	}
 	client := s.clients.name(req.Session)
-	lang, err := s.languageOf(args.Language, args.SessionID, client)
-	if err != nil {
-		return toolError(err), nil
-	}
-	session, err := s.session(args.SessionID, client, lang.language)
+	lang, err := s.languageOf(args.Language, args.SessionID)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -87,6 +88,12 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 	}
 	if len(args.Packages) == 0 {
 		return toolError(errors.New(`packages is empty: name at least one (["lodash"])`)), nil
+	}
+	session := args.SessionID
+	if session != "" {
+		if _, err := s.supervisor.EnsureSession(client, session); err != nil {
+			return toolError(err), nil
+		}
 	}
 	start := time.Now()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")

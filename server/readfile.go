@@ -45,7 +45,8 @@ func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	if err != nil {
 		return toolError(err), nil
 	}
-	session, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), args.SessionID)
+	session := orDefault(args.SessionID)
+	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
 	if err != nil {
 		return toolError(err), nil
 	}

@@ -76,7 +76,7 @@ func parseFileURI(uri string) (session, name string, ok bool) {
 
 func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	session, name, _ := parseFileURI(req.Params.URI) // one that is, by ownResourcesOnly
-	_, dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
+	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
 	if err != nil {
 		return nil, noResource(req.Params.URI, err.Error())
 	}

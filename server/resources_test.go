@@ -24,7 +24,7 @@ func TestResources(t *testing.T) {
 			s, w := newFileServer(t, workspace.Options{})
 			session, other := dialEra(t, s, nil, era), dialEra(t, s, nil, era)
 			ctx := context.Background()
-			call(t, session, "list_files", `{}`) // handle-1
+			call(t, session, "list_files", `{}`)
 			w.guestWrites(first, "data/a b.csv", []byte("1,2"))
 			w.guestWrites(first, "50%?#é\n", []byte("x"))
 			w.guestWrites(first, "empty.txt", nil)
@@ -50,7 +50,7 @@ func TestResources(t *testing.T) {
 					t.Errorf("%s does not match the template, or has no time: %+v", r.URI, r.Annotations)
 				}
 			}
-			const files = "rillbox://sessions/handle-1/files/"
+			const files = "rillbox://sessions/default/files/"
 			want := files + "50%25%3F%23%C3%A9%0A " + files + "bytes " + files + "data/a%20b.csv " + files + "empty.txt " + files + "large"
 			if got := strings.Join(uris, " "); got != want {
 				t.Errorf("listed are %s, want %s", got, want)
@@ -85,7 +85,7 @@ func TestResources(t *testing.T) {
 				files + "\x00 ?":                  "NUL",
 				"rillbox://sessions/none/files/x": "there is no such session of yours",
 				files:                             "",
-				"rillbox://sessions/handle-1":     "",
+				"rillbox://sessions/default":      "",
 				"file:///etc/passwd":              "",
 				"\u0001\"\n":                      "",
 				"":                                "",
@@ -102,8 +102,8 @@ func TestResources(t *testing.T) {
 				t.Errorf("another client's list: %+v, %v", list, err)
 			}
 			_, foreign := other.ReadResource(ctx, &mcp.ReadResourceParams{URI: uris[2]})
-			_, none := other.ReadResource(ctx, &mcp.ReadResourceParams{URI: strings.Replace(uris[2], first, "handle-9", 1)})
-			if foreign == nil || none == nil || strings.Replace(foreign.Error(), first, "handle-9", 1) != none.Error() {
+			_, none := other.ReadResource(ctx, &mcp.ReadResourceParams{URI: strings.Replace(uris[2], "a%20b", "never", 1)})
+			if foreign == nil || none == nil || strings.NewReplacer("a%20b", "never", "a b", "never").Replace(foreign.Error()) != none.Error() {
 				t.Errorf("another's file gave %v, and none gave %v", foreign, none)
 			}
 			for _, tool := range []string{"read_file", "write_file", "delete_file"} {

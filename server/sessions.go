@@ -17,15 +17,24 @@ const minIdle = time.Second
 
 // createArgs are the arguments of create_session.
 type createArgs struct {
-	Language           string   `json:"language" jsonschema:"What its cells are written in."`
-	Packages           []string `json:"packages,omitempty" jsonschema:"Packages to have ready, as in run_code."`
+	SessionID          string   `json:"session_id,omitempty" jsonschema:"A name of your choice. Absent: one is made up."`
+	Language           string   `json:"language,omitempty" jsonschema:"Starts its process now."`
+	Packages           []string `json:"packages,omitempty" jsonschema:"Of that language, to have ready, as in run_code."`
 	IdleTimeoutSeconds *float64 `json:"idle_timeout_seconds,omitempty" jsonschema:"Ends by itself when not used for so long."`
 	Permissions        []string `json:"permissions,omitempty" jsonschema:"As in run_code, for all cells."`
 }
 
-// sessionArgs are the arguments of reset_session and destroy_session.
-type sessionArgs struct {
-	SessionID string `json:"session_id" jsonschema:"From create_session or list_sessions."`
+// resetArgs are the arguments of reset_session.
+type resetArgs struct {
+	SessionID string `json:"session_id" jsonschema:"As in run_code."`
+	Language  string `json:"language,omitempty" jsonschema:"Only this one's variables. Absent: those of all."`
+	Variables *bool  `json:"variables,omitempty" jsonschema:"false keeps them."`
+	Files     bool   `json:"files,omitempty" jsonschema:"Deletes all files of its workspace, too."`
+}
+
+// destroyArgs are the arguments of destroy_session.
+type destroyArgs struct {
+	SessionID string `json:"session_id" jsonschema:"As in run_code."`
 }
 
 // listSessionsArgs are the arguments of list_sessions.
@@ -33,13 +42,13 @@ type listSessionsArgs struct{}
 
 type sessionInfo struct {
 	SessionID          string        `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
-	Language           string        `json:"language"`             // What its cells are written in
-	Default            bool          `json:"default,omitempty"`    // True for the one that session_id default stands for
+	Language           string        `json:"language,omitempty"`   // That of a cell that names none
+	Languages          []string      `json:"languages"`            // Those that have a process now
 	AgeSeconds         float64       `json:"age_seconds"`          // How long ago it was made
 	IdleSeconds        float64       `json:"idle_seconds"`         // How long ago it was last used
 	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds"` // It ends by itself after so long without use
 	Running            bool          `json:"running"`              // Whether a cell is running now
-	MemoryBytes        int64         `json:"memory_bytes"`         // Memory that its process uses; 0 when it has none yet
+	MemoryBytes        int64         `json:"memory_bytes"`         // Memory that its processes use
 	Files              int64         `json:"files"`                // How many files and folders its workspace holds
 	FileBytes          int64         `json:"file_bytes"`           // How many bytes they have
 	Packages           []packageInfo `json:"packages"`             // What was installed in it
@@ -65,13 +74,15 @@ func (s *Server) addSessionTools() {
 	s.addTool(&mcp.Tool{
 		Name:  "create_session",
 		Title: "Create a session",
-		Description: fmt.Sprintf("Makes a session: a process that keeps its variables, imports and files from one run_code call to the next, with a directory of its own. "+
-			"For work in steps. One session a language needs no create_session: run_code with session_id \"default\". "+
+		Description: fmt.Sprintf("Makes a session: a workspace for files, and a process for each language that its cells are in, which keeps variables and imports from one run_code call to the next. "+
+			"Rarely needed, for run_code makes \"default\" and any session that you name: use this for permissions, an idle time, or packages ahead of the first cell. "+
 			"You may have %d; each ends after its idle time, by destroy_session, or when you disconnect.", s.limits.Sessions),
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes},
 		InputSchema:  create,
 		OutputSchema: outputFor[sessionInfo](),
 	}, s.createSession)
+	resetIn := schemaFor[resetArgs]()
+	s.describeLanguage(resetIn)
 	reset := outputFor[sessionInfo]() // create_session tells what else is in it
 	for name := range reset.Properties {
 		if name != "session_id" {
@@ -81,10 +92,10 @@ func (s *Server) addSessionTools() {
 	s.addTool(&mcp.Tool{
 		Name:  "reset_session",
 		Title: "Reset a session",
-		Description: "Gives a session a new, empty process: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
-			"For when the state is no longer what you think it is.",
+		Description: "Gives a session new, empty processes: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
+			"For when the state is no longer what you think it is. With files true and variables false it is the files that go.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[sessionArgs](),
+		InputSchema:  resetIn,
 		OutputSchema: reset,
 	}, s.resetSession)
 	s.addTool(&mcp.Tool{
@@ -92,13 +103,13 @@ func (s *Server) addSessionTools() {
 		Title:        "Destroy a session",
 		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room; read what you want to keep before.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
-		InputSchema:  schemaFor[sessionArgs](),
+		InputSchema:  schemaFor[destroyArgs](),
 		OutputSchema: outputFor[destroyOutput](),
 	}, s.destroySession)
 	s.addTool(&mcp.Tool{
 		Name:         "list_sessions",
 		Title:        "List sessions",
-		Description:  "Lists your sessions with their language, age, idle time, memory, files and packages. It keeps no session from ending.",
+		Description:  "Lists your sessions with their languages, age, idle time, memory, files and packages. It keeps no session from ending.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[listSessionsArgs](),
 		OutputSchema: outputFor[sessionsOutput](),
@@ -110,7 +121,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 	if err != nil {
 		return toolError(err), nil
 	}
-	lang, _, err := s.resolve(args.Language)
+	language, err := s.resolveOptional(args.Language)
 	if err == nil {
 		err = errors.Join(checkList("packages", args.Packages), checkList("permissions", args.Permissions))
 	}
@@ -124,7 +135,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
 	info, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.SessionInfo, error) {
 		return s.supervisor.CreateSession(ctx, supervisor.SessionRequest{
-			Client: s.clients.name(req.Session), Language: lang.language,
+			Client: s.clients.name(req.Session), ID: args.SessionID, Language: language,
 			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
 		}, news.emit)
 	})
@@ -137,19 +148,31 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 }
 
 func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[sessionArgs]("reset_session", req.Params.Arguments)
+	args, err := decodeArgs[resetArgs]("reset_session", req.Params.Arguments)
 	if err != nil {
 		return toolError(err), nil
 	}
-	info, err := s.supervisor.ResetSession(ctx, s.clients.name(req.Session), args.SessionID)
+	language, err := s.resolveOptional(args.Language)
+	reset := supervisor.Reset{Language: language, Files: args.Files, Variables: args.Variables == nil || *args.Variables}
+	if err == nil && !reset.Files && !reset.Variables {
+		err = errors.New("reset_session with variables false resets nothing: say files true, or leave variables out")
+	}
 	if err != nil {
 		return toolError(err), nil
+	}
+	client := s.clients.name(req.Session)
+	info, err := s.supervisor.ResetSession(ctx, client, args.SessionID, reset)
+	if err != nil {
+		return toolError(err), nil
+	}
+	if reset.Files {
+		s.filesChanged(client)
 	}
 	return sessionResult(info, "reset"), nil
 }
 
 func (s *Server) destroySession(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[sessionArgs]("destroy_session", req.Params.Arguments)
+	args, err := decodeArgs[destroyArgs]("destroy_session", req.Params.Arguments)
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -192,7 +215,7 @@ func sessionResult(info supervisor.SessionInfo, what string) *mcp.CallToolResult
 
 func sessionInfoOf(i supervisor.SessionInfo) sessionInfo {
 	return sessionInfo{
-		SessionID: i.ID, Language: string(i.Language), Default: i.Default,
+		SessionID: i.ID, Language: string(i.Language), Languages: languageNames(i.Languages),
 		AgeSeconds:         roundSeconds(time.Since(i.Created)),
 		IdleSeconds:        roundSeconds(time.Since(i.Used)),
 		IdleTimeoutSeconds: i.Idle.Seconds(),
@@ -207,8 +230,12 @@ func sessionInfoOf(i supervisor.SessionInfo) sessionInfo {
 func roundSeconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 func sessionText(i supervisor.SessionInfo) string {
+	languages := "no process"
+	if len(i.Languages) > 0 {
+		languages = strings.Join(languageNames(i.Languages), " and ")
+	}
 	text := fmt.Sprintf("%s: %s, %v old, idle %v of %v, memory %s, %d files (%s)",
-		i.ID, i.Language, time.Since(i.Created).Round(time.Second), time.Since(i.Used).Round(time.Second), i.Idle,
+		i.ID, languages, time.Since(i.Created).Round(time.Second), time.Since(i.Used).Round(time.Second), i.Idle,
 		size(i.Memory), i.Files.Files, size(i.Files.Bytes))
 	if len(i.Packages) > 0 {
 		text += ", packages " + packagesText(packageInfos(i.Packages))
@@ -216,11 +243,31 @@ func sessionText(i supervisor.SessionInfo) string {
 	return text
 }
 
-// session finds the session that a call names: the handle itself, or that of
-// the client's default one; empty when it names none.
-func (s *Server) session(name, client string, language supervisor.Language) (string, error) {
-	if name != supervisor.DefaultHandle {
-		return name, nil
+func languageNames(languages []supervisor.Language) []string {
+	names := []string{} // a list, never null
+	for _, language := range languages {
+		names = append(names, string(language))
 	}
-	return s.supervisor.DefaultSession(client, language)
+	return names
 }
+
+// resolveOptional finds the language that a client named, if it did.
+func (s *Server) resolveOptional(name string) (supervisor.Language, error) {
+	if name == "" {
+		return "", nil
+	}
+	lang, _, err := s.resolve(name)
+	return lang.language, err
+}
+
+// orDefault is the handle that a call of a file tool means.
+func orDefault(session string) string {
+	if session == "" {
+		return supervisor.DefaultHandle
+	}
+	return session
+}
+
+// isNew says that a call has made the session that it named, which may have had one
+// of the name that ended.
+func isNew(session string) string { return fmt.Sprintf("session %s is new", session) }

@@ -32,7 +32,7 @@ func (s *Server) share(ctx context.Context, p *supervisor.Program, session strin
 	sh = &sharing{}
 	switch {
 	case session != "":
-		_, sh.files, err = s.supervisor.Workspace(ctx, p.Client, session)
+		sh.files, err = s.supervisor.Workspace(ctx, p.Client, session)
 	case given != nil || s.supervisor.Shared() != nil:
 		p.Workspace, sh.files, sh.remove, err = s.supervisor.NewWorkspace()
 	default:

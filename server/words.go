@@ -18,7 +18,7 @@ func (s *Server) instructions() string {
 		"run_code is the tool for nearly everything; it fetches what a program imports. "+
 			"install_packages fetches ahead of time, list_runtimes tells versions and limits, cancel_execution stops a run early.",
 		"A run is a fresh process that keeps nothing. To work in steps, run cells in a session, which keeps variables and files: "+
-			"session_id \"default\" is always there, create_session makes more. "+
+			"session_id \"default\", or a name of your choice. Its languages share its files. "+
 			"Put data into files with write_file or the files argument rather than into the code, and look at them with read_file. "+
 			"Downloaded packages stay cached"+s.offlineClause(),
 		s.permissionWords(),

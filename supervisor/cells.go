@@ -10,10 +10,16 @@ import (
 // Pause stops the child's whole process group until Resume: what a guest left
 // going on, or goes on with after it claimed that its cell has ended, gets no
 // time between two cells.
-func (c *Child) Pause() { c.signal(syscall.SIGSTOP) }
+func (c *Child) Pause() {
+	c.paused.Store(true)
+	c.signal(syscall.SIGSTOP)
+}
 
 // Resume lets a paused child go on.
-func (c *Child) Resume() { c.signal(syscall.SIGCONT) }
+func (c *Child) Resume() {
+	c.paused.Store(false)
+	c.signal(syscall.SIGCONT)
+}
 
 func (c *Child) signal(signal syscall.Signal) {
 	c.mu.Lock()

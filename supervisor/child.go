@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -79,6 +80,7 @@ type Child struct {
 	reason   string
 	deadline *time.Timer
 	exited   bool // it is not to be signalled any more
+	paused   atomic.Bool
 
 	meter    meter
 	looks    *time.Ticker   // when watch looks at it

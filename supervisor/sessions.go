@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -16,11 +18,15 @@ import (
 
 // SessionRequest says what session a client wants.
 type SessionRequest struct {
-	Client   string
+	Client string
+	// ID is a handle of the client's choice; empty for one that is made up.
+	ID string
+	// Language, if any, is that of cells that name none, and has a process at once.
 	Language Language
-	// Permissions narrow what the operator granted, as Program.Permissions do.
+	// Permissions narrow what the operator granted to each language, as
+	// Program.Permissions do.
 	Permissions []string
-	// Packages are installed before the first cell.
+	// Packages are installed for Language before the first cell.
 	Packages []string
 	// Idle is how long the session lasts without a call; zero means
 	// Limits.SessionIdle.
@@ -29,16 +35,18 @@ type SessionRequest struct {
 
 // SessionInfo is what its client can know of a session.
 type SessionInfo struct {
-	ID       string
+	ID string
+	// Language is that of a cell that names none; empty before the first one that
+	// does.
 	Language Language
-	// Default says that it is the one that DefaultSession gives.
-	Default       bool
+	// Languages have a process now.
+	Languages     []Language
 	Created, Used time.Time
 	// Idle is how long it lasts after Used.
 	Idle time.Duration
 	// Running says that a cell is running now.
 	Running bool
-	// Memory is what its child uses, in bytes; 0 when it has none.
+	// Memory is what its processes use, in bytes.
 	Memory   int64
 	Files    workspace.Usage
 	Packages []Package
@@ -47,15 +55,18 @@ type SessionInfo struct {
 // sessions are those of all clients, by handle.
 type sessions struct {
 	mu     sync.Mutex
-	open   map[string]*openSession
+	open   map[sessionKey]*openSession
 	shared *Shared
 	// expired, if any, is told whose session has ended for its idle time.
 	expired func(client string)
 	closed  bool
 	ending  sync.WaitGroup // sessions that are being ended
-	// defaults is held while a default session is looked for, and made.
-	defaults sync.Mutex
+	// making is held while a session is looked for, and made.
+	making sync.Mutex
 }
+
+// sessionKey is a client's handle: two clients may choose the same.
+type sessionKey struct{ client, id string }
 
 // Shared is a directory of the operator's own that is the workspace of every
 // session and program.
@@ -64,40 +75,43 @@ type Shared struct {
 	ReadOnly bool
 }
 
-// openSession is one session of one client's, from its creation to its end.
+// openSession is one session of one client's, from its creation to its end: a
+// workspace, and a process for each language that a cell was in.
 type openSession struct {
 	id      string
 	request SessionRequest
-	opener  SessionOpener
-	// options are those that its child is opened with; files is the same
+	// options are those that its processes are opened with; files is the same
 	// workspace, and own says that it goes with the session.
-	options   SessionOptions
-	files     *workspace.Dir
-	own       bool
-	isDefault bool
-	created   time.Time
-	ctx       context.Context // ends with the session
-	end       context.CancelCauseFunc
+	options SessionOptions
+	files   *workspace.Dir
+	own     bool
+	created time.Time
+	ctx     context.Context // ends with the session
+	end     context.CancelCauseFunc
 
-	turn *admission // of one place: whoever has it may use session
-	// session is the child; nil when there is none yet, or none any more.
-	session Session
-	lost    string // why the last child is gone, until the client was told
+	turn *admission // of one place: whoever has it may use the processes
 
-	mu       sync.Mutex // of what follows
-	expiry   *time.Timer
-	used     time.Time
-	users    int // calls that go on or wait
-	running  bool
-	memory   func() int64
-	packages []Package
+	mu        sync.Mutex // of what follows
+	language  Language   // of a cell that names none
+	processes map[Language]*process
+	expiry    *time.Timer
+	used      time.Time
+	users     int // calls that go on or wait
 }
 
 // maxWaitingCells is how many calls of one session may wait for one another.
 const maxWaitingCells = 16
 
-// DefaultHandle stands for a client's default session.
+// DefaultHandle is that of the session that every client has, made when it is first
+// wanted.
 const DefaultHandle = "default"
+
+// chosenHandle is the form of handles that clients choose; madeHandle, which NewID
+// makes, is none: what looks like it was made here, and has ended.
+var (
+	chosenHandle = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	madeHandle   = regexp.MustCompile(`^[a-z2-7]{26}$`)
+)
 
 var (
 	errExpired   = errors.New("nobody used the session for too long")
@@ -116,14 +130,23 @@ func (s *Supervisor) Shared() *Shared { return s.sessions.shared }
 // noSession is the error of a handle that is not the client's. It is the same
 // whether the session is another's, has ended or never was.
 func noSession(id string) error {
-	return &ProgramError{fmt.Sprintf("there is no session %.80q of yours: it has ended (after its idle time, or destroyed), or it never was; create_session makes a new one", id)}
+	if id == DefaultHandle {
+		return &ProgramError{"you have no default session yet, or it has ended: write_file makes it, and run_code with session_id " + DefaultHandle}
+	}
+	return &ProgramError{fmt.Sprintf("there is no session %.80q of yours: it has ended (after its idle time, or destroyed), or it never was; create_session makes a new one, and run_code and write_file make one of a name of your choice (letters, digits, dots, dashes, underscores)", id)}
 }
 
-// CreateSession opens a session and installs its packages.
+// CreateSession makes a session. One of a language has its process, with its packages,
+// when CreateSession returns.
 func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit func(Event)) (SessionInfo, error) {
-	o, err := s.newSession(r, false)
-	if err != nil {
-		return SessionInfo{}, err
+	if r.Language == "" && len(r.Packages) > 0 {
+		return SessionInfo{}, &ProgramError{"packages are a language's: name the language, too"}
+	}
+	s.sessions.making.Lock()
+	o, err := s.newSession(r)
+	s.sessions.making.Unlock()
+	if err != nil || r.Language == "" {
+		return o.infoOrNone(), err
 	}
 	result, err := s.runIn(ctx, o, Program{Client: r.Client, Language: r.Language, Packages: r.Packages, onlyOpen: len(r.Packages) == 0}, emit)
 	if err == nil && result.Error != nil {
@@ -136,42 +159,38 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 	return o.info(), nil
 }
 
-// DefaultSession gives the handle of the one session that a client has of a
-// language without having asked for it; it is made when it is first wanted.
-func (s *Supervisor) DefaultSession(client string, language Language) (string, error) {
-	s.sessions.defaults.Lock()
-	defer s.sessions.defaults.Unlock()
-	for _, o := range s.sessionsOf(client) {
-		if o.isDefault && o.request.Language == language {
-			return o.id, nil
-		}
+// EnsureSession makes the client's session of that handle, DefaultHandle or one of the
+// client's choice, if there is none. It says whether it did.
+func (s *Supervisor) EnsureSession(client, id string) (made bool, err error) {
+	s.sessions.making.Lock()
+	defer s.sessions.making.Unlock()
+	_, err = s.find(client, id)
+	if err == nil || !chosenHandle.MatchString(id) || madeHandle.MatchString(id) {
+		return false, err
 	}
-	o, err := s.newSession(SessionRequest{Client: client, Language: language}, true)
-	if err != nil {
-		return "", err
-	}
-	return o.id, nil
+	_, err = s.newSession(SessionRequest{Client: client, ID: id})
+	return err == nil, err
 }
 
-// newSession makes a session without a child.
-func (s *Supervisor) newSession(r SessionRequest, isDefault bool) (*openSession, error) {
-	t, ok := s.byLanguage[r.Language]
-	opener, can := t.(SessionOpener)
-	if !ok || !can {
-		return nil, &ProgramError{fmt.Sprintf("language %q has no sessions", r.Language)}
-	}
+// newSession makes a session without a process. The caller holds sessions.making.
+func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 	switch {
 	case r.Idle == 0:
 		r.Idle = s.limits.SessionIdle
 	case r.Idle < 0 || r.Idle > s.limits.MaxSessionIdle:
 		return nil, &ProgramError{fmt.Sprintf("an idle timeout of %v is not between 0 and %v, the most that this server allows", r.Idle, s.limits.MaxSessionIdle)}
 	}
+	if r.ID == "" {
+		r.ID = NewID()
+	} else if !chosenHandle.MatchString(r.ID) || madeHandle.MatchString(r.ID) {
+		return nil, &ProgramError{fmt.Sprintf("%.80q can't name a session: use up to 64 letters, digits, dots, dashes and underscores", r.ID)}
+	}
 	o := &openSession{
-		id: NewID(), request: r, opener: opener, isDefault: isDefault,
-		options: SessionOptions{Language: r.Language, Permissions: r.Permissions},
+		id: r.ID, request: r, language: r.Language,
+		options: SessionOptions{Permissions: r.Permissions},
 		created: time.Now(), used: time.Now(),
-		turn:   newAdmission(Limits{Running: 1, Waiting: math.MaxInt}), // use bounds them
-		memory: func() int64 { return 0 },
+		turn:      newAdmission(Limits{Running: 1, Waiting: math.MaxInt}), // use bounds them
+		processes: map[Language]*process{},
 	}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
 	if err := o.openFiles(s.sessions.shared, s.limits); err != nil {
@@ -185,6 +204,15 @@ func (s *Supervisor) newSession(r SessionRequest, isDefault bool) (*openSession,
 		return nil, err
 	}
 	return o, nil
+}
+
+// opener is the engine of a language that has sessions.
+func (s *Supervisor) opener(language Language) (SessionOpener, error) {
+	opener, ok := s.byLanguage[language].(SessionOpener)
+	if !ok {
+		return nil, &ProgramError{fmt.Sprintf("language %q has no sessions", language)}
+	}
+	return opener, nil
 }
 
 // openFiles gives the session its workspace.
@@ -218,6 +246,10 @@ func (all *sessions) add(o *openSession, limits Limits) error {
 	if all.closed {
 		return ErrCancelled
 	}
+	key := sessionKey{o.request.Client, o.id}
+	if all.open[key] != nil {
+		return &ProgramError{fmt.Sprintf("there is a session %q of yours already: use it, or destroy it with destroy_session", o.id)}
+	}
 	of := 0
 	for _, other := range all.open {
 		if other.request.Client == o.request.Client {
@@ -231,25 +263,20 @@ func (all *sessions) add(o *openSession, limits Limits) error {
 		return &ProgramError{fmt.Sprintf("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(all.open))}
 	}
 	if all.open == nil {
-		all.open = map[string]*openSession{}
+		all.open = map[sessionKey]*openSession{}
 	}
-	all.open[o.id] = o
+	all.open[key] = o
 	return nil
 }
 
-// find gives a client's session; DefaultHandle stands for the default one that was
-// used last.
+// find gives a client's session.
 func (s *Supervisor) find(client, id string) (*openSession, error) {
-	if id == DefaultHandle {
-		return s.lastDefault(client)
-	}
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
-	o := s.sessions.open[id]
-	if o == nil || o.request.Client != client {
-		return nil, noSession(id)
+	if o := s.sessions.open[sessionKey{client, id}]; o != nil {
+		return o, nil
 	}
-	return o, nil
+	return nil, noSession(id)
 }
 
 // sessionsOf gives a client's sessions, the oldest first.
@@ -266,18 +293,13 @@ func (s *Supervisor) sessionsOf(client string) []*openSession {
 	return of
 }
 
-// RunCell runs a program as a cell of a session of its client's. Cells of one
-// session run one after the other.
+// RunCell runs a program as a cell of a session of its client's: in the process that
+// the session has of the program's language, or else of that of the last cell. Cells
+// of one session run one after the other.
 func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit func(Event)) (Result, error) {
 	o, err := s.find(p.Client, id)
 	if err != nil {
 		return Result{}, err
-	}
-	if p.Language == "" {
-		p.Language = o.request.Language
-	}
-	if p.Language != o.request.Language {
-		return Result{}, &ProgramError{fmt.Sprintf("the session is one of %s, the cell is in %s: use a session of each language", o.request.Language, p.Language)}
 	}
 	if p.Permissions != nil {
 		return Result{}, &ProgramError{"permissions are a session's, not a cell's: give them to create_session"}
@@ -286,7 +308,12 @@ func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit fun
 }
 
 func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit func(Event)) (Result, error) {
-	if err := o.use(); err != nil {
+	if p.Language != "" {
+		if _, err := s.opener(p.Language); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := o.use(&p.Language); err != nil {
 		return Result{}, err
 	}
 	defer o.leave()
@@ -308,117 +335,31 @@ func (o *openSession) takeTurn(ctx context.Context) (giveBack func(), err error)
 	return nil, noSession(o.id)
 }
 
-// run runs one cell, in a new child if there is none. The caller has the turn.
-func (o *openSession) run(ctx context.Context, p Program, emit func(Event)) (Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })()
-	var notes []string
-	if o.session != nil {
-		select {
-		case <-o.session.Ended(): // while nobody was looking
-			o.drop("its process ended between two cells")
-		default:
-		}
-	}
-	if o.session == nil {
-		session, err := o.opener.OpenSession(ctx, o.options, emit)
-		if err != nil && ctx.Err() != nil {
-			return cancelledBefore(ctx, o), nil
-		}
-		if err != nil {
-			return Result{}, err
-		}
-		o.session = session
-		o.set(true, session.Memory)
-		if o.lost != "" {
-			notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", o.lost))
-			o.lost = ""
-		}
-	} else {
-		o.set(true, o.session.Memory)
-	}
-	if p.onlyOpen {
-		o.set(false, o.session.Memory)
-		return Result{Status: Completed}, nil
-	}
-	result, err := o.session.Run(ctx, p, emit)
-	o.set(false, o.session.Memory)
-	o.keep(result.Packages)
-	ended := false
-	select {
-	case <-o.session.Ended():
-		ended = true
-	default:
-	}
-	why := context.Cause(o.ctx) // it is over
-	if why == nil && errors.Is(context.Cause(ctx), errReset) {
-		why = errReset
-	}
-	switch {
-	case err != nil:
-		o.drop("Rillbox failed: " + err.Error())
-	case why != nil:
-		result.State = StateLost
-		if result.Error != nil {
-			result.Error = &GuestError{Name: result.Error.Name, Message: "the cell was cancelled: " + why.Error()}
-		}
-	case ended || result.State == StateLost:
-		result.State = StateLost
-		reason := string(result.Status)
-		if result.Error != nil {
-			reason = result.Error.Message
-		}
-		o.drop(reason)
-		o.lost = "" // it is told now
-		notes = append(notes, "the session's state is lost: the next cell begins in an empty session, with the files as they are")
-	}
-	result.Notes = append(notes, result.Notes...)
-	return result, err
-}
-
-// drop ends the child, for a reason that the next cell tells.
-func (o *openSession) drop(reason string) {
-	o.session.Close()
-	o.session, o.lost = nil, reason
-	o.set(false, func() int64 { return 0 })
-	o.mu.Lock()
-	o.packages = nil
-	o.mu.Unlock()
-}
-
-func (o *openSession) set(running bool, memory func() int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.running, o.memory = running, memory
-}
-
-// keep notes what a cell installed.
-func (o *openSession) keep(packages []Package) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, p := range packages {
-		p.Cached = true
-		if !slices.Contains(o.packages, p) {
-			o.packages = append(o.packages, p)
-		}
-	}
-}
-
 // use says that a call begins to use the session, which keeps it from expiring;
-// it is a BusyError when too many do. leave must be called at its end.
-func (o *openSession) use() error {
+// it is a BusyError when too many do. leave must be called at its end. The language
+// of a cell becomes that of those that name none, which get it.
+func (o *openSession) use(language *Language) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ctx.Err() != nil {
+	switch {
+	case o.ctx.Err() != nil:
 		return noSession(o.id)
-	}
-	if o.users > maxWaitingCells {
+	case language != nil && *language == "" && o.language == "":
+		return noLanguageYet(o.id)
+	case o.users > maxWaitingCells:
 		return &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
+	case language != nil && *language == "":
+		*language = o.language
+	case language != nil:
+		o.language = *language
 	}
 	o.users++
 	o.expiry.Stop()
 	return nil
+}
+
+func noLanguageYet(id string) error {
+	return &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", id, languageList)}
 }
 
 func (o *openSession) leave() {
@@ -470,12 +411,27 @@ func (o *openSession) info() SessionInfo {
 	usage, _ := o.files.Usage() // it was closed: the session has just ended
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return SessionInfo{
-		ID: o.id, Language: o.request.Language, Default: o.isDefault,
-		Created: o.created, Used: o.used, Idle: o.request.Idle,
-		Running: o.running, Memory: o.memory(), Files: usage,
-		Packages: slices.Clone(o.packages),
+	info := SessionInfo{
+		ID: o.id, Language: o.language,
+		Created: o.created, Used: o.used, Idle: o.request.Idle, Files: usage,
 	}
+	for _, language := range slices.Sorted(maps.Keys(o.processes)) {
+		p := o.processes[language]
+		if p.memory != nil {
+			info.Languages = append(info.Languages, language)
+			info.Memory += p.memory()
+		}
+		info.Running = info.Running || p.running
+		info.Packages = append(info.Packages, p.packages...)
+	}
+	return info
+}
+
+func (o *openSession) infoOrNone() SessionInfo {
+	if o == nil {
+		return SessionInfo{}
+	}
+	return o.info()
 }
 
 // ListSessions tells of a client's sessions, the oldest first.
@@ -487,36 +443,51 @@ func (s *Supervisor) ListSessions(client string) []SessionInfo {
 	return list
 }
 
-// ResetSession gives a session a new, empty child at its next cell. A cell that
-// runs is ended; the files stay.
-func (s *Supervisor) ResetSession(ctx context.Context, client, id string) (SessionInfo, error) {
+// Reset says what of a session is reset: its variables, which are all that a process
+// keeps, those of one language or of all, and its files.
+type Reset struct {
+	Language         Language // empty for all
+	Variables, Files bool
+}
+
+// ResetSession takes a session's variables, or files, or both. Variables go with
+// their process: a cell that runs in it is ended, and the next one has a new process.
+func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Reset) (SessionInfo, error) {
 	o, err := s.find(client, id)
 	if err != nil {
 		return SessionInfo{}, err
 	}
-	if err := o.use(); err != nil {
+	if r.Files && !o.own {
+		return SessionInfo{}, &ProgramError{"the session's files are in a directory of the operator's own, which is not emptied: delete_file deletes one"}
+	}
+	if err := o.use(nil); err != nil {
 		return SessionInfo{}, err
 	}
 	defer o.leave()
-	s.cancelCells(o, errReset)
+	if r.Variables {
+		s.cancelCells(o, r.Language, errReset)
+	}
 	giveBack, err := o.takeTurn(ctx)
 	if err != nil {
 		return SessionInfo{}, err
 	}
 	defer giveBack()
-	if o.session != nil {
-		o.drop("")
+	if r.Variables {
+		o.dropAll(r.Language)
 	}
-	o.lost = ""
-	return o.info(), nil
+	if r.Files {
+		err = o.files.Empty()
+	}
+	return o.info(), err
 }
 
-// cancelCells cancels the calls of a session that run or wait.
-func (s *Supervisor) cancelCells(o *openSession, why error) {
+// cancelCells cancels the calls of a session that run or wait, of one language or,
+// where it is empty, of all.
+func (s *Supervisor) cancelCells(o *openSession, language Language, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.running {
-		if e.session == o.id {
+		if e.session == o && (language == "" || e.language == language) {
 			e.cancel(why)
 		}
 	}
@@ -545,7 +516,7 @@ func (s *Supervisor) EndClient(client string) {
 // twice is no error.
 func (s *Supervisor) endSession(o *openSession, why error) {
 	s.sessions.mu.Lock()
-	delete(s.sessions.open, o.id)
+	delete(s.sessions.open, sessionKey{o.request.Client, o.id})
 	s.sessions.ending.Add(1)
 	s.sessions.mu.Unlock()
 	defer s.sessions.ending.Done()
@@ -556,9 +527,7 @@ func (s *Supervisor) endSession(o *openSession, why error) {
 	if giveBack, err := o.turn.enter(context.Background(), o.request.Client); err == nil { // there is always room
 		defer giveBack()
 	}
-	if o.session != nil {
-		o.drop("")
-	}
+	o.dropAll("")
 	o.closeFiles()
 }
 
@@ -587,47 +556,23 @@ func (s *Supervisor) closeSessions() {
 	s.sessions.ending.Wait()
 }
 
-// Workspace gives the workspace of a client's session, with the session's
-// handle, and counts as a use of it. It is closed when the session ends. No
-// handle, and DefaultHandle, mean the default session that was used last.
-func (s *Supervisor) Workspace(_ context.Context, client, id string) (string, *workspace.Dir, error) {
-	if id == "" {
-		id = DefaultHandle
-	}
+// Workspace gives the workspace of a client's session, and counts as a use of it. It
+// is closed when the session ends.
+func (s *Supervisor) Workspace(_ context.Context, client, id string) (*workspace.Dir, error) {
 	o, err := s.find(client, id)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx.Err() != nil {
-		return "", nil, noSession(o.id)
+		return nil, noSession(o.id)
 	}
 	o.used = time.Now()
 	if o.users == 0 {
 		o.renew()
 	}
-	return o.id, o.files, nil
-}
-
-// lastDefault gives the client's default session that was used last.
-func (s *Supervisor) lastDefault(client string) (*openSession, error) {
-	var last *openSession
-	for _, o := range s.sessionsOf(client) {
-		if o.isDefault && (last == nil || o.lastUsed().After(last.lastUsed())) {
-			last = o
-		}
-	}
-	if last == nil {
-		return nil, &ProgramError{"you have no default session yet: create_session makes a session, and run_code with session_id " + DefaultHandle + " the default one"}
-	}
-	return last, nil
-}
-
-func (o *openSession) lastUsed() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.used
+	return o.files, nil
 }
 
 // Workspaces gives the workspaces of all of a client's sessions, by handle.
@@ -639,17 +584,8 @@ func (s *Supervisor) Workspaces(client string) map[string]*workspace.Dir {
 	return all
 }
 
-// SessionLanguage is the language of a client's session.
-func (s *Supervisor) SessionLanguage(client, id string) (Language, error) {
-	o, err := s.find(client, id)
-	if err != nil {
-		return "", err
-	}
-	return o.request.Language, nil
-}
-
 // Complete gives the names that may stand in place of the last word of text, in
-// a session of the client's; none while a cell runs.
+// the last cell's language; none while a cell runs.
 func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]string, error) {
 	o, err := s.find(client, id)
 	if err != nil {
@@ -660,10 +596,13 @@ func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]s
 		return nil, nil
 	}
 	defer giveBack()
-	if o.session == nil {
+	o.mu.Lock()
+	p := o.processes[o.language]
+	o.mu.Unlock()
+	if p == nil || p.session == nil {
 		return nil, nil
 	}
-	return o.session.Complete(ctx, text)
+	return p.session.Complete(ctx, text)
 }
 
 // NewWorkspace makes a workspace for one program, within the limits. The caller

@@ -130,11 +130,11 @@ func TestSessionsAreBoundToTheirClient(t *testing.T) {
 			_, err := s.RunCell(ctx, id, Program{Client: "b", Language: Python}, func(Event) {})
 			return err
 		},
-		"ResetSession":    func(id string) error { _, err := s.ResetSession(ctx, "b", id); return err },
-		"DestroySession":  func(id string) error { return s.DestroySession("b", id) },
-		"Workspace":       func(id string) error { _, _, err := s.Workspace(ctx, "b", id); return err },
-		"SessionLanguage": func(id string) error { _, err := s.SessionLanguage("b", id); return err },
-		"Complete":        func(id string) error { _, err := s.Complete(ctx, "b", id, "x"); return err },
+		"ResetSession":   func(id string) error { _, err := s.ResetSession(ctx, "b", id, Reset{Variables: true}); return err },
+		"DestroySession": func(id string) error { return s.DestroySession("b", id) },
+		"Workspace":      func(id string) error { _, err := s.Workspace(ctx, "b", id); return err },
+		"EnsureSession":  func(id string) error { _, err := s.EnsureSession("b", id); return err },
+		"Complete":       func(id string) error { _, err := s.Complete(ctx, "b", id, "x"); return err },
 	}
 	never := NewID()
 	for name, call := range calls {
@@ -161,7 +161,7 @@ func TestSessionsAreBoundToTheirClient(t *testing.T) {
 func TestALostSessionRestartsWithItsFiles(t *testing.T) {
 	s, c := withCells(t)
 	id := create(t, s, "a")
-	_, files, err := s.Workspace(t.Context(), "a", id)
+	files, err := s.Workspace(t.Context(), "a", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
 		cells = len(s.running)
 		s.mu.Unlock()
 	}
-	if _, err := s.ResetSession(t.Context(), "a", id); err != nil {
+	if _, err := s.ResetSession(t.Context(), "a", id, Reset{Variables: true}); err != nil {
 		t.Fatal(err)
 	}
 	if r := <-queued; r.Status != Cancelled || r.State != StateLost {
@@ -241,62 +241,148 @@ func TestSessionLimits(t *testing.T) {
 	create(t, s, "a")
 }
 
-func TestDefaultSessionIsOneForEachLanguage(t *testing.T) {
+// TestSessionsOfAClientsChoice: the default one, and those of names that a client
+// chooses, are made when they are wanted, once, and are its own.
+func TestSessionsOfAClientsChoice(t *testing.T) {
 	s, _ := withCells(t)
-	id := func(client string, language Language) string {
-		id, err := s.DefaultSession(client, language)
-		if err != nil {
-			t.Fatal(err)
+	for _, id := range []string{DefaultHandle, "analysis-1", "A", "2026.11_x", strings.Repeat("a", 64)} {
+		for _, client := range []string{"a", "b"} {
+			made := make(chan bool)
+			for range 20 {
+				go func() {
+					did, err := s.EnsureSession(client, id)
+					if err != nil {
+						t.Error(err)
+					}
+					made <- did
+				}()
+			}
+			times := 0
+			for range 20 {
+				if <-made {
+					times++
+				}
+			}
+			if times != 1 {
+				t.Errorf("%s was made %d times", id, times)
+			}
 		}
-		return id
-	}
-	python := id("a", Python)
-	if again := id("a", Python); again != python {
-		t.Errorf("%s, then %s", python, again)
-	}
-	if script := id("a", JavaScript); script == python {
-		t.Error("two languages share a session")
-	}
-	if other := id("b", Python); other == python {
-		t.Error("two clients share a session")
-	}
-	made := make(chan string)
-	for range 20 {
-		go func() {
-			id, _ := s.DefaultSession("c", Python)
-			made <- id
-		}()
-	}
-	first := <-made
-	for range 19 {
-		if other := <-made; other != first || other == "" {
-			t.Errorf("at once there were made %s and %s", first, other)
+		if r := cell(t, s, "a", id, ""); string(r.Value) != "1" {
+			t.Errorf("the first cell in %s gave %s", id, r.Value)
+		}
+		if r := cell(t, s, "b", id, ""); string(r.Value) != "1" {
+			t.Errorf("two clients share %s", id)
+		}
+		if _, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", ID: id}, func(Event) {}); err == nil || !strings.Contains(err.Error(), "already") {
+			t.Errorf("a second %s: %v", id, err)
+		}
+		if err := s.DestroySession("a", id); err != nil {
+			t.Error(err)
+		}
+		if err := s.DestroySession("b", id); err != nil {
+			t.Error(err)
 		}
 	}
-	cell(t, s, "a", python, "")
-	if handle, _, err := s.Workspace(t.Context(), "a", DefaultHandle); err != nil || handle != python {
-		t.Errorf("the workspace is that of %q, %v; want the one used last, %q", handle, err, python)
+	for _, id := range []string{"", "a b", "../x", ".x", "ä", strings.Repeat("a", 65), NewID(), "a/b", "x\n"} {
+		if made, err := s.EnsureSession("a", id); made || err == nil {
+			t.Errorf("%q was made: %v", id, err)
+		}
 	}
 }
 
-func TestDefaultNamesTheSessionUsedLast(t *testing.T) {
-	s, _ := withCells(t)
-	if _, err := s.ResetSession(t.Context(), "a", DefaultHandle); err == nil || !strings.Contains(err.Error(), "no default session") {
-		t.Errorf("without one: %v", err)
-	}
-	python, err := s.DefaultSession("a", Python)
+// TestASessionHasAProcessOfEachLanguage, all in one workspace, each with its own
+// state, and lost, reset and told of apart.
+func TestASessionHasAProcessOfEachLanguage(t *testing.T) {
+	s, c := withCells(t)
+	info, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Permissions: []string{"--deny-net"}}, func(Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cell(t, s, "a", python, "")
-	if info, err := s.ResetSession(t.Context(), "a", DefaultHandle); err != nil || info.ID != python {
-		t.Errorf("%+v %v", info, err)
+	run := func(language Language, code string) (Result, error) {
+		return s.RunCell(t.Context(), info.ID, Program{Client: "a", Language: language, Code: code, Packages: []string{"one"}}, func(Event) {})
 	}
-	if r := cell(t, s, "a", python, ""); string(r.Value) != "1" {
-		t.Errorf("after the reset: %s", r.Value)
+	want := func(language Language, code, value string) Result {
+		t.Helper()
+		r, err := run(language, code)
+		if err != nil || value != string(r.Value) {
+			t.Errorf("%q %q gave %s %v, want %s", language, code, r.Value, err, value)
+		}
+		return r
 	}
-	if err := s.DestroySession("a", DefaultHandle); err != nil || len(s.ListSessions("a")) > 0 {
-		t.Errorf("%v, and there are %v", err, s.ListSessions("a"))
+	if len(info.Languages) > 0 || info.Language != "" || len(c.opened) > 0 {
+		t.Errorf("a process before a language: %+v", info)
+	}
+	if _, err := run("", ""); err == nil || !strings.Contains(err.Error(), "no cell yet that named its language") {
+		t.Errorf("no language: %v", err)
+	}
+	if _, err := run("cobol", ""); err == nil {
+		t.Error("it speaks cobol")
+	}
+	want(Python, "", "1")
+	want(JavaScript, "", "1")
+	want(Python, "", "2")
+	want("", "", "3")
+	want(JavaScript, "", "2")
+	want("", "", "3")
+	if a, b := c.opened[0].options, c.opened[1].options; len(c.opened) != 2 || a.Language != Python || b.Language != JavaScript || a.Workspace != b.Workspace || a.Permissions[0] != b.Permissions[0] {
+		t.Errorf("%+v and %+v", a, b)
+	}
+	list := s.ListSessions("a")
+	if i := list[0]; len(list) != 1 || fmt.Sprint(i.Languages) != "[javascript python]" || i.Language != JavaScript || i.Memory != 14 || fmt.Sprint(i.Packages) != "[{one   true} {one   true}]" {
+		t.Errorf("%+v", i)
+	}
+	if r := want(Python, "die", ""); r.State != StateLost {
+		t.Errorf("%+v", r)
+	}
+	want(JavaScript, "", "4")
+	want(Python, "", "1")
+	if i, err := s.ResetSession(t.Context(), "a", info.ID, Reset{Variables: true, Language: JavaScript}); err != nil || fmt.Sprint(i.Languages) != "[python]" {
+		t.Errorf("%+v %v", i, err)
+	}
+	want(Python, "", "2")
+	want(JavaScript, "", "1")
+	if i, err := s.ResetSession(t.Context(), "a", info.ID, Reset{Variables: true}); err != nil || len(i.Languages)+len(i.Packages) > 0 || i.Memory != 0 {
+		t.Errorf("%+v %v", i, err)
+	}
+	want(Python, "", "1")
+	want(JavaScript, "", "1")
+	if err := s.DestroySession("a", info.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range c.opened {
+		<-o.Ended()
+	}
+}
+
+// TestResetTakesWhatItIsTold: files, variables or both.
+func TestResetTakesWhatItIsTold(t *testing.T) {
+	s, c := withCells(t)
+	id := create(t, s, "a")
+	files, err := s.Workspace(t.Context(), "a", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, r := range []Reset{{Files: true}, {Variables: true}, {Variables: true, Files: true}} {
+		if _, err := files.Write("folder/closed/data", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(c.opened[0].options.Workspace+"/folder/closed", 0); err != nil {
+			t.Fatal(err)
+		}
+		before := cell(t, s, "a", id, "").Value
+		info, err := s.ResetSession(t.Context(), "a", id, r)
+		if err != nil || (info.Files.Files == 0) != r.Files {
+			t.Errorf("%+v: %+v %v", r, info, err)
+		}
+		if after := cell(t, s, "a", id, "").Value; (string(after) == "1") != r.Variables {
+			t.Errorf("%d: %+v: the cell before gave %s, the one after %s", n, r, before, after)
+		}
+		_ = os.Chmod(c.opened[0].options.Workspace+"/folder/closed", 0o700)
+	}
+	s.Share(Shared{Path: t.TempDir()})
+	shared := create(t, s, "a")
+	if _, err := s.ResetSession(t.Context(), "a", shared, Reset{Files: true}); err == nil || !strings.Contains(err.Error(), "operator") {
+		t.Errorf("the operator's own: %v", err)
 	}
 }
 
@@ -346,8 +432,8 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 	})
 	waits(3)
 	give()
-	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: JavaScript, Before: func() error { note("refused"); return nil }}, func(Event) {}); err == nil {
-		t.Error("a cell in another language ran")
+	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: "cobol", Before: func() error { note("refused"); return nil }}, func(Event) {}); err == nil {
+		t.Error("a cell in an unknown language ran")
 	}
 	end()
 	all.Wait()
@@ -440,7 +526,7 @@ func TestUseKeepsASession(t *testing.T) {
 			time.Sleep(s.Limits().SessionIdle - time.Second)
 			if i%2 == 0 {
 				cell(t, s, "a", id, "")
-			} else if _, _, err := s.Workspace(t.Context(), "a", id); err != nil {
+			} else if _, err := s.Workspace(t.Context(), "a", id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -467,7 +553,7 @@ func TestSessionsAreRaced(t *testing.T) {
 				case 0:
 					_ = s.DestroySession("a", id)
 				case 1:
-					_, _ = s.ResetSession(ctx, "a", id)
+					_, _ = s.ResetSession(ctx, "a", id, Reset{Variables: true})
 				case 2:
 					_ = s.ListSessions("a")
 				case 3:
@@ -496,7 +582,7 @@ func TestSessionsAreRaced(t *testing.T) {
 func TestExpiryAndUseAreRaced(t *testing.T) {
 	s, _ := withCells(t)
 	for range 300 {
-		o, err := s.newSession(SessionRequest{Client: "a", Language: Python}, false)
+		o, err := s.newSession(SessionRequest{Client: "a", Language: Python})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -529,16 +615,18 @@ func TestACallCancelledWhileItsSessionOpensIsCancelled(t *testing.T) {
 		cancel func(s *Supervisor, call context.CancelFunc, id, execution string)
 		state  State
 	}{
-		"by the call's end":  {func(_ *Supervisor, call context.CancelFunc, _, _ string) { call() }, StateKept},
-		"by its name":        {func(s *Supervisor, _ context.CancelFunc, _, execution string) { s.Cancel("a", execution) }, StateKept},
-		"by a reset":         {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _, _ = s.ResetSession(t.Context(), "a", id) }, StateLost},
+		"by the call's end": {func(_ *Supervisor, call context.CancelFunc, _, _ string) { call() }, StateKept},
+		"by its name":       {func(s *Supervisor, _ context.CancelFunc, _, execution string) { s.Cancel("a", execution) }, StateKept},
+		"by a reset": {func(s *Supervisor, _ context.CancelFunc, id, _ string) {
+			_, _ = s.ResetSession(t.Context(), "a", id, Reset{Variables: true})
+		}, StateLost},
 		"by the end of both": {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _ = s.DestroySession("a", id) }, StateLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := withCells(t)
 			c.opening = make(chan bool)
-			id, err := s.DefaultSession("a", Python)
-			if err != nil {
+			id := DefaultHandle
+			if _, err := s.EnsureSession("a", id); err != nil {
 				t.Fatal(err)
 			}
 			ctx, call := context.WithCancel(t.Context())

@@ -41,9 +41,10 @@ type Supervisor struct {
 }
 
 type execution struct {
-	client  string
-	session string // empty for a program on its own
-	cancel  context.CancelCauseFunc
+	client   string
+	language Language
+	session  *openSession // nil for a program on its own
+	cancel   context.CancelCauseFunc
 }
 
 // New makes a supervisor of the toolchains; each serves the languages that it
@@ -102,11 +103,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	running := execution{client: p.Client, cancel: cancel}
-	if in != nil {
-		running.session = in.id
-	}
-	ended, err := s.begin(p.ID, running)
+	ended, err := s.begin(p.ID, execution{p.Client, p.Language, in, cancel})
 	if err != nil {
 		return Result{}, err
 	}
@@ -139,7 +136,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 		}
 	}()
 	if in != nil {
-		result, err = in.run(ctx, p, serialised(emit))
+		result, err = in.run(ctx, engine.(SessionOpener), p, serialised(emit))
 	} else {
 		result, err = engine.Run(ctx, p, serialised(emit))
 	}
@@ -207,8 +204,10 @@ func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) (
 }
 
 func noLanguage(language Language) error {
-	return &ProgramError{fmt.Sprintf("language %q is not one of javascript, typescript, python", language)}
+	return &ProgramError{fmt.Sprintf("language %q is not one of %s", language, languageList)}
 }
+
+const languageList = "javascript, typescript or python"
 
 // enter waits for the session's turn, so that waiting cells take no other's
 // place, and for a place.

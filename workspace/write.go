@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -132,6 +133,35 @@ func (d *Dir) Delete(name string, recursive bool) error {
 		return &refusal{"folder " + quote(name) + " is not empty: to delete it with all that is in it, say recursive", err}
 	}
 	return failed("delete", name, err)
+}
+
+// Empty removes all that is in the workspace. A guest may have taken its own right
+// to list a folder away, which is given back first.
+func (d *Dir) Empty() error {
+	if d.options.ReadOnly {
+		return refuse("the workspace is read-only: its files stay")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, err := d.walk(math.MaxInt, func(name string, info fs.FileInfo) bool {
+		if info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
+			_ = d.root.Chmod(name, 0o700) // else it can't be removed, which says so
+		}
+		return info.IsDir()
+	})
+	if err != nil {
+		return failed("empty", ".", err)
+	}
+	top, err := d.root.Open(".")
+	if err != nil {
+		return failed("empty", ".", err)
+	}
+	defer top.Close()
+	names, err := top.Readdirnames(-1)
+	for _, name := range names {
+		err = errors.Join(err, failed("delete", name, d.root.RemoveAll(name)))
+	}
+	return failed("empty", ".", err)
 }
 
 // writable checks the name of a file to write.

@@ -60,7 +60,7 @@ func (r *repl) command(ctx context.Context, text string) error {
 	case ".files":
 		return r.listFiles(ctx)
 	case ".reset":
-		_, err := r.engines.ResetSession(ctx, "", r.id)
+		_, err := r.engines.ResetSession(ctx, "", r.id, supervisor.Reset{Variables: true})
 		r.ran = nil
 		return err
 	default:
@@ -83,7 +83,7 @@ func (r *repl) save(path string) error {
 }
 
 func (r *repl) listFiles(ctx context.Context) error {
-	_, files, err := r.engines.Workspace(ctx, "", r.id)
+	files, err := r.engines.Workspace(ctx, "", r.id)
 	if err != nil {
 		return err
 	}

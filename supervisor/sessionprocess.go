@@ -1,0 +1,149 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// process is what a session has of one language: its child, and what is known of it.
+// Who has the session's turn may use it; what info tells of is under the session's mu.
+type process struct {
+	// session is the child; nil when there is none yet, or none any more.
+	session Session
+	lost    string // why the last child is gone, until the client was told
+
+	running  bool
+	memory   func() int64 // nil without a child
+	packages []Package
+}
+
+// process is the session's of a language. The caller has the turn.
+func (o *openSession) process(language Language) *process {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.processes[language]
+	if p == nil {
+		p = &process{}
+		o.processes[language] = p
+	}
+	return p
+}
+
+// run runs one cell, in a new child if there is none. The caller has the turn.
+func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, emit func(Event)) (Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })()
+	in := o.process(p.Language)
+	var notes []string
+	if in.session != nil && sessionEnded(in.session) { // while nobody was looking
+		o.drop(in, "its process ended between two cells")
+	}
+	if in.session == nil {
+		options := o.options
+		options.Language = p.Language
+		session, err := opener.OpenSession(ctx, options, emit)
+		if err != nil && ctx.Err() != nil {
+			return cancelledBefore(ctx, o), nil
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		in.session = session
+		if in.lost != "" {
+			notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", in.lost))
+			in.lost = ""
+		}
+	}
+	o.set(in, true)
+	if p.onlyOpen {
+		o.set(in, false)
+		return Result{Status: Completed}, nil
+	}
+	result, err := in.session.Run(ctx, p, emit)
+	o.set(in, false)
+	o.keep(in, result.Packages)
+	why := context.Cause(o.ctx) // it is over
+	if why == nil && errors.Is(context.Cause(ctx), errReset) {
+		why = errReset
+	}
+	switch {
+	case err != nil:
+		o.drop(in, "Rillbox failed: "+err.Error())
+	case why != nil:
+		result.State = StateLost
+		if result.Error != nil {
+			result.Error = &GuestError{Name: result.Error.Name, Message: "the cell was cancelled: " + why.Error()}
+		}
+	case result.State == StateLost || sessionEnded(in.session):
+		result.State = StateLost
+		reason := string(result.Status)
+		if result.Error != nil {
+			reason = result.Error.Message
+		}
+		o.drop(in, reason)
+		in.lost = "" // it is told now
+		notes = append(notes, "the session's state is lost: the next cell begins in an empty session, with the files as they are")
+	}
+	result.Notes = append(notes, result.Notes...)
+	return result, err
+}
+
+func sessionEnded(s Session) bool {
+	select {
+	case <-s.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+// drop ends the child, for a reason that the next cell tells.
+func (o *openSession) drop(p *process, reason string) {
+	p.session.Close()
+	p.session, p.lost = nil, reason
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.running, p.memory, p.packages = false, nil, nil
+}
+
+// dropAll ends the child of a language or, where it is empty, all. The caller has
+// the turn.
+func (o *openSession) dropAll(language Language) {
+	o.mu.Lock()
+	var all []*process
+	for of, p := range o.processes {
+		if language == "" || of == language {
+			all = append(all, p)
+		}
+	}
+	o.mu.Unlock()
+	for _, p := range all {
+		if p.session != nil {
+			o.drop(p, "")
+		}
+		p.lost = ""
+	}
+}
+
+func (o *openSession) set(p *process, running bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p.running, p.memory = running, p.session.Memory
+}
+
+// keep notes what a cell installed.
+func (o *openSession) keep(p *process, packages []Package) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, of := range packages {
+		of.Cached = true
+		if !slices.Contains(p.packages, of) {
+			p.packages = append(p.packages, of)
+		}
+	}
+}
