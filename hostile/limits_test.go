@@ -362,7 +362,7 @@ func TestABusyServerSaysWhenToTryAgain(t *testing.T) {
 // TestFileLimits: Python's files are in its memory, which has its own limit.
 func TestFileLimits(t *testing.T) {
 	limits := testLimits()
-	limits.FileBytes, limits.Files = 4<<20, 50
+	limits.FileBytes, limits.Disk, limits.Files = 4<<20, 4<<20, 50
 	h := openHouse(t, limits, "--allow-write", "--allow-read")
 	for _, row := range []struct{ name, code, want string }{
 		{"one file's size", `try { Deno.writeFileSync("big", new Uint8Array(8 << 20)); console.log("written"); } catch (e) { console.log(e.message); Deno.removeSync("big") }`, "File too large"},

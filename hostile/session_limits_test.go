@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -143,7 +144,7 @@ func TestFileLimitsOfSessions(t *testing.T) {
 	needWall(t)
 	t.Parallel()
 	limits := testLimits()
-	limits.FileBytes, limits.Files, limits.Timeout = 4<<20, 50, 10*time.Second
+	limits.FileBytes, limits.Disk, limits.Files, limits.Timeout = 4<<20, 4<<20, 50, 10*time.Second
 	h := openHouse(t, limits)
 	rows := map[string][]struct{ name, code, want string }{
 		"javascript": {
@@ -193,6 +194,52 @@ func TestFileLimitsOfSessions(t *testing.T) {
 			}
 			if _, refusal := use[fileAnswer](t, h.rude, "destroy_session", map[string]any{"session_id": session}); refusal != "" {
 				t.Error(refusal)
+			}
+		})
+	}
+}
+
+// TestSessionsShareTheirClientsQuota: what one session holds, another one can't, nor
+// its client there; the cell that went beyond is ended, with its state.
+func TestSessionsShareTheirClientsQuota(t *testing.T) {
+	needWall(t)
+	t.Parallel()
+	limits := testLimits()
+	limits.Disk, limits.ClientDisk, limits.Timeout = 8<<20, 10<<20, 20*time.Second
+	h := openHouse(t, limits)
+	for _, says := range speeches {
+		t.Run(says.language, func(t *testing.T) {
+			write := func(bytes int, client *mcp.ClientSession) string {
+				_, refusal := use[fileAnswer](t, client, "write_file", map[string]any{"session_id": "one", "path": "held", "content": strings.Repeat("x", bytes)})
+				return refusal
+			}
+			if refusal := write(6<<20, h.rude); refusal != "" {
+				t.Fatal(refusal)
+			}
+			fill := `for (let i = 0; i < 400; i++) { Deno.writeFileSync("f" + i, new Uint8Array(1 << 20)); await new Promise(r => setTimeout(r, 300)); }`
+			if says.language == "python" {
+				fill = "import time\nfor i in range(400):\n  open(f'f{i}', 'wb').write(bytes(1 << 20)); time.sleep(0.3)"
+			}
+			cell(t, h.rude, "other", says.language, strings.ReplaceAll(says.set, "%WORD%", "kept"))
+			if a := cell(t, h.rude, "other", says.language, fill); a.Status != "failed" || a.Error.Name != "DiskQuotaExceeded" || !strings.Contains(a.Error.Message, "delete_file") {
+				t.Errorf("%+v", a)
+			}
+			if refusal := write(1, h.rude); !strings.Contains(refusal, "all your sessions") {
+				t.Errorf("beyond the quota, write_file says %q", refusal)
+			}
+			if refusal := write(6<<20, h.polite); refusal != "" {
+				t.Errorf("another client: %s", refusal)
+			}
+			if _, refusal := use[sessionAnswer](t, h.rude, "reset_session", map[string]any{"session_id": "other", "files": true, "variables": false}); refusal != "" {
+				t.Error(refusal)
+			}
+			if a := cell(t, h.rude, "other", says.language, says.get); string(a.Result) != `"kept"` {
+				t.Errorf("afterwards %+v", a)
+			}
+			for id, client := range map[string]*mcp.ClientSession{"one": h.rude, "other": h.rude, "": h.polite} {
+				if _, refusal := use[sessionAnswer](t, client, "destroy_session", map[string]any{"session_id": cmp.Or(id, "one")}); refusal != "" {
+					t.Error(refusal)
+				}
 			}
 		})
 	}

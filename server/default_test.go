@@ -67,7 +67,7 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	}
 	// One of the client's own choice, and what can't be one.
 	answers(t, session, "write_file", `{"path":"x","session_id":"other","content":""}`, "wrote x (0 bytes); session other is new")
-	answers(t, session, "write_file", `{"path":"x","session_id":"no name","content":""}`, "error: can't name a session")
+	answers(t, session, "write_file", `{"path":"x","session_id":"no name","content":""}`, "error: of a name of your choice (letters")
 	answers(t, session, "write_file", `{"path":"x","session_id":"`+supervisor.NewID()+`","content":""}`, "error: there is no session")
 	answers(t, session, "create_session", `{"session_id":"other"}`, "error: already")
 	answers(t, session, "reset_session", `{"session_id":"other","variables":false}`, "error: resets nothing")

@@ -59,7 +59,7 @@ func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp
 			ResultBytes:           l.Result,
 			CodeBytes:             l.Code,
 			StdinBytes:            l.Stdin,
-			FileBytes:             l.FileBytes,
+			FileBytes:             l.Disk,
 			Running:               l.Running,
 			Waiting:               l.Waiting,
 		},

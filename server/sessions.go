@@ -93,7 +93,7 @@ func (s *Server) addSessionTools() {
 		Name:  "reset_session",
 		Title: "Reset a session",
 		Description: "Gives a session new, empty processes: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
-			"For when the state is no longer what you think it is. With files true and variables false it is the files that go.",
+			"For when the state is no longer what you think it is. With files true and variables false it is the files that go. To end it, destroy_session.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  resetIn,
 		OutputSchema: reset,
@@ -101,18 +101,20 @@ func (s *Server) addSessionTools() {
 	s.addTool(&mcp.Tool{
 		Name:         "destroy_session",
 		Title:        "Destroy a session",
-		Description:  "Ends a session for good: its process, its state and its files. Use it when the work is done, to make room; read what you want to keep before.",
+		Description:  "Ends a session for good: its processes, its state and its files. Use it when the work is done, to make room; read what you want to keep before. To begin anew in it, reset_session.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
 		InputSchema:  schemaFor[destroyArgs](),
 		OutputSchema: outputFor[destroyOutput](),
 	}, s.destroySession)
+	listed := outputFor[sessionsOutput]()
+	listed.Properties["sessions"].Items.Properties = nil // as create_session's
 	s.addTool(&mcp.Tool{
 		Name:         "list_sessions",
 		Title:        "List sessions",
-		Description:  "Lists your sessions with their languages, age, idle time, memory, files and packages. It keeps no session from ending.",
+		Description:  "Lists your sessions with their languages, age, idle time, memory, files and packages. For an id, or what to end. It keeps no session from ending, and list_files tells of the files.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[listSessionsArgs](),
-		OutputSchema: outputFor[sessionsOutput](),
+		OutputSchema: listed,
 	}, s.listSessions)
 }
 

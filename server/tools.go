@@ -73,7 +73,7 @@ func (s *Server) addTools() {
 		Title: "List runtimes",
 		Description: "Lists the languages with their exact versions, " +
 			"whether each is ready, and the limits and permissions in force. " +
-			"For when a version or a limit matters: a normal run does not need it. It fetches nothing.",
+			"For when a version or a limit matters: a normal run does not need it, and install_packages tells of a package. It fetches nothing.",
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    true,
 			DestructiveHint: &no,
@@ -88,7 +88,7 @@ func (s *Server) addTools() {
 		Name:  "cancel_execution",
 		Title: "Cancel an execution",
 		Description: "Ends a run_code call of yours that still runs: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +
-			"For stopping one before its timeout.",
+			"For stopping one before its timeout; reset_session stops all of a session's.",
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    false,
 			DestructiveHint: &yes, // what the program was doing is lost

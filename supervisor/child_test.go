@@ -343,7 +343,7 @@ func TestDirectoryLimits(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			limits := DefaultLimits()
-			limits.Files, limits.FileBytes = test.files, test.bytes
+			limits.Files, limits.Disk = test.files, test.bytes
 			p := play(t, limits, nil, "", "litter")
 			if p.Status != Failed || !strings.Contains(p.Reason, test.want) {
 				t.Errorf("ended with %v, %q", p.Status, p.Reason)

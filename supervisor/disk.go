@@ -20,8 +20,8 @@ func (c *Child) checkDisk() {
 		switch {
 		case files > c.limits.Files:
 			c.Kill(Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))
-		case bytes > c.limits.FileBytes:
-			c.Kill(Failed, fmt.Sprintf("the files in the program's directory have more than their %d MiB", c.limits.FileBytes>>20))
+		case bytes > c.limits.Disk:
+			c.Kill(Failed, fmt.Sprintf("the files in the program's directory have more than their %d MiB", c.limits.Disk>>20))
 		}
 	}
 }

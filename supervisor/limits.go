@@ -25,9 +25,10 @@ type Limits struct {
 	// Code and Stdin are the largest program and standard input, in bytes,
 	// that a client may send.
 	Code, Stdin int64
-	// FileBytes is the largest file that a child may write, and, with Files,
-	// how much its own directory may hold in all.
-	FileBytes, Files int64
+	// FileBytes is the largest file that a child may write. Disk and Files are how
+	// much its own directory, or its session's, may hold in all; ClientDisk is how
+	// much those of all sessions of one client may.
+	FileBytes, Disk, ClientDisk, Files int64
 	// Sessions is how many sessions one client may have, AllSessions how many all
 	// clients together.
 	Sessions, AllSessions int
@@ -51,6 +52,8 @@ func DefaultLimits() Limits {
 		Code:           1 << 20,
 		Stdin:          10 << 20,
 		FileBytes:      100 << 20,
+		Disk:           100 << 20,
+		ClientDisk:     500 << 20,
 		Files:          1000,
 		Sessions:       5,
 		AllSessions:    64,

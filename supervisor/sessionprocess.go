@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 )
 
 // process is what a session has of one language: its child, and what is known of it.
@@ -64,12 +66,20 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 		o.set(in, false)
 		return Result{Status: Completed}, nil
 	}
+	within := o.watchQuota(cancel)
 	result, err := in.session.Run(ctx, p, emit)
+	if !within() {
+		notes = append(notes, errQuota.Error())
+	}
 	o.set(in, false)
 	o.keep(in, result.Packages)
 	why := context.Cause(o.ctx) // it is over
 	if why == nil && errors.Is(context.Cause(ctx), errReset) {
 		why = errReset
+	}
+	if errors.Is(context.Cause(ctx), errQuota) && err == nil {
+		result.Status, result.ExitCode = Failed, 1
+		result.Error = &GuestError{Name: "DiskQuotaExceeded", Message: errQuota.Error()}
 	}
 	switch {
 	case err != nil:
@@ -91,6 +101,35 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 	}
 	result.Notes = append(notes, result.Notes...)
 	return result, err
+}
+
+// errQuota ends a cell.
+var errQuota = errors.New("the files of all your sessions have more bytes than they may: delete some with delete_file, or a session with destroy_session")
+
+// watchQuota ends a cell when its client's files outgrow their quota. What it gives
+// must be called when the cell has ended, and says whether all is within it.
+func (o *openSession) watchQuota(end context.CancelCauseFunc) (within func() bool) {
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		looks := time.NewTicker(diskLooks * busyInterval)
+		defer looks.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-looks.C:
+			}
+			if !o.files.WithinQuota() {
+				end(errQuota)
+			}
+		}
+	})
+	return func() bool {
+		close(over)
+		watch.Wait()
+		return o.files.WithinQuota()
+	}
 }
 
 func sessionEnded(s Session) bool {

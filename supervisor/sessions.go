@@ -193,7 +193,7 @@ func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 		processes: map[Language]*process{},
 	}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
-	if err := o.openFiles(s.sessions.shared, s.limits); err != nil {
+	if err := o.openFiles(s.sessions.shared, s.limits, s.sessions.quota(r.Client, s.limits)); err != nil {
 		return nil, err
 	}
 	o.expiry = time.AfterFunc(r.Idle, func() { s.expire(o) })
@@ -216,8 +216,8 @@ func (s *Supervisor) opener(language Language) (SessionOpener, error) {
 }
 
 // openFiles gives the session its workspace.
-func (o *openSession) openFiles(shared *Shared, limits Limits) error {
-	options := workspace.Options{Bytes: limits.FileBytes, Files: limits.Files}
+func (o *openSession) openFiles(shared *Shared, limits Limits, quota *workspace.Quota) error {
+	options := workspace.Options{Bytes: limits.Disk, Files: limits.Files, Quota: quota}
 	if shared != nil {
 		o.options.Workspace, o.options.ReadOnly = shared.Path, shared.ReadOnly
 		options = workspace.Options{ReadOnly: shared.ReadOnly}
@@ -237,6 +237,18 @@ func (o *openSession) openFiles(shared *Shared, limits Limits) error {
 	}
 	o.files = files
 	return nil
+}
+
+// quota is that of a client's sessions.
+func (all *sessions) quota(client string, limits Limits) *workspace.Quota {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for key, o := range all.open {
+		if key.client == client {
+			return o.files.Options().Quota
+		}
+	}
+	return workspace.NewQuota(limits.ClientDisk)
 }
 
 // add takes a session in, within the limits.
@@ -609,7 +621,7 @@ func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]s
 // must call remove when the program has ended.
 func (s *Supervisor) NewWorkspace() (path string, files *workspace.Dir, remove func(), err error) {
 	o := &openSession{}
-	if err := o.openFiles(s.sessions.shared, s.limits); err != nil {
+	if err := o.openFiles(s.sessions.shared, s.limits, nil); err != nil {
 		return "", nil, nil, err
 	}
 	return o.options.Workspace, o.files, o.closeFiles, nil

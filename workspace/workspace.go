@@ -38,6 +38,8 @@ type Options struct {
 	// bound. They hold for what is written through the Dir; what a guest writes
 	// is for its supervisor to watch.
 	Bytes, Files int64
+	// Quota, if any, bounds what all workspaces that have it hold together.
+	Quota *Quota
 	// ReadOnly refuses to write and to delete.
 	ReadOnly bool
 }
@@ -93,7 +95,12 @@ func Open(path string, o Options) (*Dir, error) {
 }
 
 // Close closes the directory; calls that are under way end first.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error {
+	if d.options.Quota != nil {
+		d.options.Quota.leave(d)
+	}
+	return d.root.Close()
+}
 
 // Options are those that the workspace was opened with.
 func (d *Dir) Options() Options { return d.options }

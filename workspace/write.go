@@ -121,6 +121,7 @@ func (d *Dir) Delete(name string, recursive bool) error {
 	case local == ".":
 		return refuse("the workspace itself cannot be deleted: name what is in it")
 	}
+	defer d.WithinQuota()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	info, err := d.root.Lstat(local)
@@ -141,6 +142,7 @@ func (d *Dir) Empty() error {
 	if d.options.ReadOnly {
 		return refuse("the workspace is read-only: its files stay")
 	}
+	defer d.WithinQuota()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, err := d.walk(math.MaxInt, func(name string, info fs.FileInfo) bool {
@@ -184,7 +186,7 @@ func (d *Dir) fits(name string, files, bytes int64) error {
 	if o.Bytes > 0 && bytes > o.Bytes {
 		return refuse("%s has %d bytes: the workspace holds %d at most", what, bytes, o.Bytes)
 	}
-	if o.Bytes == 0 && o.Files == 0 {
+	if o.Bytes == 0 && o.Files == 0 && o.Quota == nil {
 		return nil
 	}
 	used, err := d.usage()
@@ -198,6 +200,11 @@ func (d *Dir) fits(name string, files, bytes int64) error {
 	case o.Bytes > 0 && used.Bytes > o.Bytes-bytes:
 		return refuse("%s does not fit: it has %d bytes, the workspace holds %d, and %d at most (a file that is replaced counts until then); delete what is not needed",
 			what, bytes, used.Bytes, o.Bytes)
+	}
+	if o.Quota != nil {
+		if all, fits := o.Quota.hold(d, used.Bytes+bytes, false); !fits {
+			return refuse("%s does not fit: with it, the files of all your sessions have %d bytes, and may have %d; delete what is not needed", what, all, o.Quota.most)
+		}
 	}
 	return nil
 }
