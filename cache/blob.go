@@ -68,16 +68,18 @@ func (c *Cache) Get(kind, key string) (path string, err error) {
 	}
 	indexPath := c.indexPath(kind, key)
 	path, err = c.lookup(kind, key)
-	if err == nil {
-		return path, nil
-	}
 	var corrupt corruptError
 	if errors.As(err, &corrupt) {
-		c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
 		err = c.dropCorrupt(indexPath, func() error { _, err := c.checkBlob(indexPath); return err })
-		if err == nil {
-			err = fs.ErrNotExist
+		if err == nil { // it is gone, or was read wrongly, or another process mended it
+			path, err = c.lookup(kind, key)
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
+		}
+	}
+	if err == nil {
+		return path, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -305,7 +304,7 @@ func digestOf(root string) (string, error) {
 			return err
 		}
 		defer file.Close()
-		_, err = io.Copy(h, file)
+		_, err = copyWhole(h, file)
 		return err
 	})
 	return hex.EncodeToString(h.Sum(nil)), err
@@ -353,7 +352,7 @@ func CopyFile(to, from string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	_, err = copyWhole(out, in)
 	return errors.Join(err, out.Close())
 }
 

@@ -20,8 +20,22 @@ func hashFile(path string) (digest string, size int64, err error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	size, err = io.Copy(h, f)
+	size, err = copyWhole(h, f)
 	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// copyWhole copies a file's content. One that ends before its size, as on a file
+// system that lost its server, was not read: what came of it must not be judged.
+func copyWhole(w io.Writer, f *os.File) (size int64, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size, err = io.Copy(w, f)
+	if err == nil && size < st.Size() {
+		err = &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, size, st.Size())}
+	}
+	return size, err
 }
 
 // seal makes a finished file read-only and durable.

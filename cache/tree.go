@@ -56,16 +56,18 @@ func (c *Cache) GetTree(kind, key string) (dir string, err error) {
 	}
 	tree := c.treePath(kind, key)
 	err = c.lookupTree(tree, key)
-	if err == nil {
-		return filepath.Join(tree, "files"), nil
-	}
 	var corrupt corruptError
 	if errors.As(err, &corrupt) {
-		c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
 		err = c.dropCorrupt(tree, func() error { _, err := c.checkTree(tree); return err })
-		if err == nil {
-			err = fs.ErrNotExist
+		if err == nil { // it is gone, or was read wrongly, or another process mended it
+			err = c.lookupTree(tree, key)
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
+		}
+	}
+	if err == nil {
+		return filepath.Join(tree, "files"), nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)
@@ -136,8 +138,11 @@ func (c *Cache) checkTree(tree string) (manifest, error) {
 		return m, corruptError{"its manifest belongs to another key"}
 	}
 	found, err := listFiles(filepath.Join(tree, "files"))
-	if err != nil {
+	if errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
 		return m, corruptError{err.Error()}
+	}
+	if err != nil { // it can't be told, as with too many open files
+		return m, err
 	}
 	if !slices.Equal(found, m.Files) {
 		return m, corruptError{"its files are not those that were written: " + firstDifference(m.Files, found)}
@@ -175,7 +180,7 @@ func listFiles(dir string) ([]manifestFile, error) {
 			return err
 		}
 		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file (%v)", rel, d.Type())
+			return fmt.Errorf("%s is %w (%v)", rel, errNotRegular, d.Type())
 		}
 		st, err := d.Info()
 		if err != nil {
