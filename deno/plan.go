@@ -475,7 +475,9 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 		}
 		var info struct {
 			Modules []struct {
-				Local string `json:"local"`
+				Specifier string `json:"specifier"`
+				Local     string `json:"local"`
+				Error     string `json:"error"`
 			} `json:"modules"`
 			Packages map[string]struct {
 				Name     string `json:"name"`
@@ -490,11 +492,22 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 		for _, module := range info.Modules {
 			if path, ok := stage.Rel(module.Local); ok {
 				found = append(found, part{path: path})
+			} else if module.Error != "" {
+				there := module.Specifier == root.String()
+				if u, err := url.Parse(module.Specifier); err == nil && u.Host != "" && !there {
+					there, err = stage.Holds(strings.TrimPrefix(cachedURL(u), "remote/"))
+				}
+				if there { // else it is an import that may fail
+					return nil, fmt.Errorf("read what was fetched of %s: %s", module.Specifier, module.Error)
+				}
 			}
 		}
 		for _, pkg := range info.Packages {
-			if path, ok := stage.Rel(pkg.Local); ok {
+			path, ok := stage.Rel(pkg.Local)
+			if ok {
 				found = append(found, part{path, pkg.Name, pkg.Version})
+			} else if there, err := stage.Holds(pkg.Name + "/" + pkg.Version); err != nil || there { // else it is for other systems
+				return nil, errors.Join(err, fmt.Errorf("Deno does not say where it put %s %s: try again", pkg.Name, pkg.Version))
 			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {
