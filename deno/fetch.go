@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"rillbox/cache"
@@ -236,6 +238,7 @@ var (
 	failedPackage = pattern(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
 	failedJSR     = pattern(`JSR package manifest for '([^']+)' failed`)
 	failedImport  = pattern(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
+	localFault    = pattern(`Failed (?:caching|reading cache entry for) '|\(os error (\d+)\)`)
 	noNetwork     = pattern(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
 
@@ -307,7 +310,26 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	if m := noModule().FindStringSubmatch(text); m != nil {
 		return say("%s does not exist: check the URL", m[1])
 	}
+	if isLocal(text) {
+		return fmt.Errorf("fetch packages: %s", text)
+	}
 	return say("the packages can't be fetched: %s", text)
+}
+
+// isLocal says that Deno tells of this machine's fault, such as a full disk: it gives
+// the system's number, or names a file of its cache.
+func isLocal(text string) bool {
+	for _, m := range localFault().FindAllStringSubmatch(text, -1) {
+		number, err := strconv.Atoi(m[1])
+		if err != nil || slices.Contains(localErrors, syscall.Errno(number)) {
+			return true
+		}
+	}
+	return false
+}
+
+var localErrors = []syscall.Errno{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EPERM,
 }
 
 // minAge is the minimum release age in force.
