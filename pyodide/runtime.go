@@ -121,7 +121,10 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 	if rt.key, err = snapshotKey(rt); err != nil {
 		return nil, err
 	}
-	return rt, e.openGateway(rt)
+	if err = e.openGateway(rt); err != nil {
+		return nil, err
+	}
+	return rt, nil
 }
 
 func (e *Engine) locateOptions(tell func(stage string, done, total int64)) LocateOptions {
