@@ -3,7 +3,10 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"syscall"
 )
 
 // ErrOffline says that something had to be fetched and could not be, because
@@ -15,6 +18,14 @@ var ErrOffline = errors.New("the network is not reachable")
 // wraps ErrOffline.
 func NotCached(what string) error {
 	return fmt.Errorf("%s is not in the cache, and %w", what, ErrOffline)
+}
+
+// IsLocal says that err came of this machine, such as a full disk, and not from the
+// network or from what the other side answered.
+func IsLocal(err error) bool {
+	var file *fs.PathError
+	var files *os.LinkError
+	return errors.As(err, &file) || errors.As(err, &files) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // IsOffline says that err came from the network being forbidden, absent or

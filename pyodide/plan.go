@@ -64,12 +64,13 @@ func (rt *runtime) planKey(w wish) string {
 		digest(append(append(slices.Clone(w.Requirements), "imports"), w.Imports...)...))
 }
 
-// findPlan gives the plan for a wish, nil when there is none. A plan with
+// findPlan gives the plan for a wish, nil when there is none or when it can't be
+// read: then the error says why. A plan with
 // imports that nothing was found for holds only while the network is gone.
-func (e *Engine) findPlan(rt *runtime, w wish) *plan {
+func (e *Engine) findPlan(rt *runtime, w wish) (*plan, error) {
 	path, err := e.o.Cache.Get(planKind, rt.planKey(w))
 	if errors.Is(err, cache.ErrMiss) {
-		return nil
+		return nil, nil
 	}
 	var p plan
 	if err == nil {
@@ -80,12 +81,12 @@ func (e *Engine) findPlan(rt *runtime, w wish) *plan {
 	}
 	if err != nil {
 		e.o.Log.Warn("an install plan can't be read and is made again", "error", err)
-		return nil
+		return nil, err
 	}
 	if len(p.Missing) > 0 && !e.o.Cache.Offline() && !e.o.Policy.NoFetch {
-		return nil
+		return nil, nil
 	}
-	return &p
+	return &p, nil
 }
 
 // checkPlan makes a plan of what a worker says that it installed: each file

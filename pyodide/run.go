@@ -37,6 +37,8 @@ type run struct {
 	before  int        // how many files had been served by then
 	started time.Time  // of the program; zero before
 	fatal   string     // what broke Python
+	unread  error      // why the plan, if there is one, is not used
+	failed  error      // of ours, for which the program is not started
 }
 
 // request is what a worker gets; see runner.Program.
@@ -75,6 +77,12 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	ended := time.Now()
 	r.e.makeImages(r.rt, r.lacking)
 
+	if r.started.IsZero() && outcome.Result != nil && r.failed == nil {
+		r.failed = r.installFailed()
+	}
+	if r.failed != nil {
+		return supervisor.Result{}, r.failed
+	}
 	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
 		broken := r.broken(outcome, exit)
 		if !r.worker.ready {
@@ -167,7 +175,9 @@ func (r *run) resolve(frame deno.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	plan := r.e.findPlan(r.rt, *r.wish).without(r.installed)
+	plan, err := r.e.findPlan(r.rt, *r.wish)
+	r.unread = err
+	plan = plan.without(r.installed)
 	if plan != nil {
 		if err := r.grant.Allow(plan.files()); err != nil {
 			r.e.o.Log.Warn("an install plan is not followed", "error", err)
@@ -198,6 +208,11 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 	if r.said, err = checkPlan(said, r.grant.Served()); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
+	if failed := r.installFailed(); failed != nil && len(r.said.Missing) > 0 && r.installed == nil {
+		r.failed = failed
+		r.worker.child.Kill(supervisor.Failed, "its packages can't be installed")
+		return r.failed
+	}
 	if r.planned || len(r.installed) > 0 { // others begin with nothing installed
 		return nil
 	}
@@ -206,6 +221,19 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 		r.e.o.Log.Warn("an install plan is not kept", "error", err)
 	}
 	return nil
+}
+
+// installFailed is why packages may lack by this machine's fault; nil where they lack
+// for another reason.
+func (r *run) installFailed() error {
+	why := r.grant.Broken()
+	if why == nil {
+		why = r.unread
+	}
+	if why == nil || r.wish == nil {
+		return nil
+	}
+	return fmt.Errorf("install %s: %w", strings.Join(r.wish.names(), ", "), why)
 }
 
 // start is the moment from which the program has its time and its input.

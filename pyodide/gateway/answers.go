@@ -19,6 +19,14 @@ type httpError struct {
 
 func (e *httpError) Error() string { return e.text }
 
+// causedError is an answer whose cause matters to us.
+type causedError struct {
+	*httpError
+	cause error
+}
+
+func (e causedError) Unwrap() []error { return []error{e.httpError, e.cause} }
+
 var (
 	errTooMany = &httpError{http.StatusTooManyRequests, "too many requests at once; wait for some of them to end"}
 	errNoPath  = &httpError{http.StatusNotFound, "nothing is here"}
@@ -51,7 +59,7 @@ func (g *Gateway) explain(what string, err error) error {
 	case errors.As(err, &status):
 		return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, status)}
 	}
-	return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err)}
+	return causedError{&httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err)}, err}
 }
 
 // fail answers with an error as text.

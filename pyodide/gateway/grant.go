@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -53,6 +54,7 @@ type Grant struct {
 	pageBytes int64
 	plan      map[fileKey]entry
 	served    []File
+	broken    error
 }
 
 type fileKey struct{ sha256, filename string }
@@ -112,6 +114,20 @@ func (gr *Grant) tell(stage string, done, total int64) {
 	if gr.progress != nil {
 		gr.progress(stage, done, total)
 	}
+}
+
+// Broken is why something was not served for want of what this machine has, such
+// as space on its disk: neither the guest's fault nor the network's.
+func (gr *Grant) Broken() error {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	return gr.broken
+}
+
+func (gr *Grant) broke(err error) {
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
+	gr.broken = cmp.Or(gr.broken, err)
 }
 
 // Served lists the files that the guest got, in the order of their first use.

@@ -52,6 +52,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if err := g.route(w, r.WithContext(ctx), gr, path); err != nil {
+		if cache.IsLocal(err) {
+			gr.broke(err)
+		}
 		g.fail(w, r, err)
 	}
 }
