@@ -410,9 +410,9 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock := tryLock(filepath.Join(alive, lockName))
-	if lock == nil {
-		t.Fatal("cannot lock")
+	lock, err := tryLock(filepath.Join(alive, lockName))
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer lock.Close()
 	removeStale(base)

@@ -91,8 +91,8 @@ func newLockedDir(base string) (dir string, lock *os.File, err error) {
 		return "", nil, err
 	}
 	unnamed := filepath.Join(dir, lockName+".new")
-	if lock = tryLock(unnamed); lock == nil {
-		return "", nil, fmt.Errorf("cannot lock %s", unnamed)
+	if lock, err = tryLock(unnamed); err != nil {
+		return "", nil, err
 	}
 	if err := os.Rename(unnamed, filepath.Join(dir, lockName)); err != nil {
 		_ = lock.Close()
@@ -154,25 +154,25 @@ func removeStale(base string) {
 				continue
 			}
 		}
-		if lock := tryLock(filepath.Join(dir, lockName)); lock != nil {
+		if lock, err := tryLock(filepath.Join(dir, lockName)); err == nil {
 			removeRunDir(dir)
 			_ = lock.Close()
 		}
 	}
 }
 
-// tryLock takes the lock on a file until the file that it gives is closed; nil
-// when another has it.
-func tryLock(path string) *os.File {
+// tryLock takes the lock on a file until the file that it gives is closed, unless
+// another has it.
+func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = file.Close()
-		return nil
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return file
+	return file, nil
 }
 
 func removeRunDir(dir string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,6 +82,9 @@ func askLoader(executable string) ([]string, error) {
 	cmd.Env = []string{"LD_TRACE_LOADED_OBJECTS=1"}
 	out, err := cmd.Output()
 	if err != nil {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+		}
 		return nil, fmt.Errorf("ask %s for the libraries of %s: %w", loader, executable, err)
 	}
 	paths := []string{loader}
