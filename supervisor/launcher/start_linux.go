@@ -6,7 +6,9 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -28,26 +30,38 @@ func Start(c Command) (Started, error) {
 		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	defer f.close()
+	return f.start(c.Path)
+}
+
+// start forks the child, and sees it become what it should.
+func (f *forked) start(path string) (Started, error) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
+	begun := f.bound(startTime)
 	pid, errno := f.fork()
 	syscall.ForkLock.Unlock()
 	if f.other { // in our memory, the child became another user
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 	}
 	if errno != 0 {
-		return Started{}, fmt.Errorf("start %s: fork: %w", c.Path, errno)
+		begun()
+		return Started{}, fmt.Errorf("start %s: fork: %w", path, errno)
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {
+		begun()
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
+		return Started{}, fmt.Errorf("start %s: %w", path, err)
 	}
 	f.closeOpened() // the child's copy of failure is then the last one; execve closes it
 	var failed failure
 	size := unsafe.Sizeof(failed)
 	n, err := f.failureOut.Read(unsafe.Slice((*byte)(unsafe.Pointer(&failed)), size))
 	runtime.KeepAlive(f)
+	if !begun() {
+		_, _ = process.Wait()
+		return Started{}, fmt.Errorf("start %s: it was not executed within %v", path, startTime)
+	}
 	if n == 0 { // EOF: it has become the child
 		started, err := f.receive()
 		if err == nil {
@@ -56,16 +70,44 @@ func Start(c Command) (Started, error) {
 		if err != nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			_, _ = process.Wait()
-			return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
+			return Started{}, fmt.Errorf("start %s: %w", path, err)
 		}
 		started.Process = process
 		return started, nil
 	}
 	_, _ = process.Wait()
 	if n != int(size) || failed.call >= uintptr(len(f.list)) {
-		return Started{}, fmt.Errorf("start %s: the child did not say why it ended: %w", c.Path, err)
+		return Started{}, fmt.Errorf("start %s: the child did not say why it ended: %w", path, err)
 	}
-	return Started{}, fmt.Errorf("start %s: %w", c.Path, &stepError{f.list[failed.call].step, f.about[int(failed.call)], failed.errno})
+	return Started{}, fmt.Errorf("start %s: %w", path, &stepError{f.list[failed.call].step, f.about[int(failed.call)], failed.errno})
+}
+
+// startTime is how long a child may take to its execve. One that is stopped before
+// it, or waits for a file system that hangs, holds the thread that started it.
+var startTime = 10 * time.Second
+
+// bound ends the child unless over, which must be called before the process is waited
+// for, is called in time; over says whether it was.
+func (f *forked) bound(limit time.Duration) (over func() bool) {
+	done, inTime := make(chan struct{}), make(chan bool)
+	go func() {
+		ended := false
+		for after := time.After(limit); ; after = time.After(10 * time.Millisecond) { // it may not be there yet
+			select {
+			case <-done:
+				inTime <- !ended
+				return
+			case <-after:
+				if pid := atomic.LoadInt32(&f.child); pid != 0 && syscall.Kill(int(pid), syscall.SIGKILL) == nil {
+					ended = true
+				}
+			}
+		}
+	}()
+	return func() bool {
+		close(done)
+		return <-inTime
+	}
 }
 
 // stepError says which step of a child's start failed, and about what.
@@ -103,6 +145,7 @@ type forked struct {
 
 	filter  unix.SockFprog
 	failure int
+	child   int32 // its process ID, from when there is one
 
 	failureOut *os.File
 	opened     []int
@@ -225,7 +268,7 @@ func (f *forked) finish(c Command) error {
 		f.add(stepDescriptors, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
 	}
 	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, uintptr(len(c.Files)), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
-	if err := f.bound(c.Policy); err != nil {
+	if err := f.limit(c.Policy); err != nil {
 		return err
 	}
 	if w := c.Policy.Wall; w != nil {
@@ -299,8 +342,8 @@ func (f *forked) above(file *os.File) (int, error) {
 	return fd, unix.SetNonblock(fd, false)
 }
 
-// bound sets resource limits: those of the policy, or lower ones in force.
-func (f *forked) bound(p Policy) error {
+// limit sets resource limits: those of the policy, or lower ones in force.
+func (f *forked) limit(p Policy) error {
 	limits := []struct {
 		resource int
 		value    uint64
@@ -377,11 +420,18 @@ func afterFork()
 //go:linkname afterForkInChild syscall.runtime_AfterForkInChild
 func afterForkInChild()
 
+//go:linkname enterSystemCall runtime.entersyscall
+func enterSystemCall()
+
+//go:linkname exitSystemCall runtime.exitsyscall
+func exitSystemCall()
+
 // vfork makes a child that runs in this process's memory, on this stack, while
-// the thread that called it waits for the child's execve or end.
+// the thread that called it waits for the child's execve or end. The child's process
+// ID is in child before it begins.
 //
 //go:noescape
-func vfork(flags uintptr) (pid, errno uintptr)
+func vfork(flags uintptr, child *int32) (pid, errno uintptr)
 
 // fork starts the child. There it never returns: only this thread of the Go
 // runtime goes on, in memory that all others use, so nothing but system calls can
@@ -399,10 +449,12 @@ func (f *forked) fork() (int, syscall.Errno) {
 		a      [6]uintptr
 		i, j   int
 	)
+	enterSystemCall() // the runtime need not wait for this thread, however long the child takes
 	beforeFork()
-	pid, refused := vfork(uintptr(syscall.SIGCHLD) | syscall.CLONE_VM | syscall.CLONE_VFORK | f.flags)
+	pid, refused := vfork(uintptr(syscall.SIGCHLD)|syscall.CLONE_VM|syscall.CLONE_VFORK|syscall.CLONE_PARENT_SETTID|f.flags, &f.child)
 	if refused != 0 || pid != 0 {
 		afterFork()
+		exitSystemCall()
 		return int(pid), syscall.Errno(refused)
 	}
 	afterForkInChild()

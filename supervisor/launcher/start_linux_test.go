@@ -1,0 +1,52 @@
+package launcher
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAStartHasAnEnd: a child that is stopped before its execve is ended, and its
+// parent goes on: meanwhile too, with all that stops the whole program for a moment.
+func TestAStartHasAnEnd(t *testing.T) {
+	before := startTime
+	startTime = 300 * time.Millisecond
+	defer func() { startTime = before }()
+	f, err := prepare(Command{Path: "/bin/true", Dir: "/", Files: []*os.File{os.Stdin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	self := f.result()
+	last := f.list[len(f.list)-1]
+	f.list = f.list[:len(f.list)-1]
+	f.add(stepSignals, unix.SYS_GETPID).give(self)
+	f.add(stepSignals, unix.SYS_KILL, 0, uintptr(syscall.SIGSTOP)).take(0, self)
+	f.list = append(f.list, last)
+	collected := make(chan bool)
+	go func() {
+		for range 20 {
+			runtime.GC()
+			time.Sleep(10 * time.Millisecond)
+		}
+		close(collected)
+	}()
+	began := time.Now()
+	_, err = f.start("/bin/true")
+	if err == nil || !strings.Contains(err.Error(), "not executed within 300ms") {
+		t.Errorf("it gives %v", err)
+	}
+	if took := time.Since(began); took < startTime || took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	<-collected
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); err != syscall.ECHILD {
+		t.Errorf("it left a child behind: %v", err)
+	}
+}
