@@ -3,8 +3,11 @@
 package hostile
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
+
+	"rillbox/supervisor"
 )
 
 // workerFile puts a module beside the secret that a worker may be started on.
@@ -126,5 +129,37 @@ print("Pyodide can be changed")`, evidence: printed("Pyodide can be changed")},
 			noControl: "Python's files are in its own memory: the path leads nowhere without the boundary, too"},
 		{name: "urllib of a file: URL", code: `import urllib.request; print(urllib.request.urlopen("file://%DIR%/secret.txt").read())`,
 			noControl: "Python's files are in its own memory: the path leads nowhere without the boundary, too"},
+	})
+}
+
+// TestPythonGrantedFiles leaves what was granted by way of what Python sees of it.
+func TestPythonGrantedFiles(t *testing.T) {
+	t.Parallel()
+	read, more := []string{"--allow-read=%GRANTED%"}, []string{"--allow-read=%GRANTED%,%DIR%"}
+	link := func(name, target string) func(*testing.T, *scene) {
+		return func(t *testing.T, s *scene) {
+			if err := os.Symlink(s.fillText(target), s.fillText("%GRANTED%/"+name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	try(t, []attack{
+		{name: "a file outside", language: supervisor.Python, grants: read, control: more, code: `print(open("%DIR%/secret.txt").read())`},
+		{name: "a file outside by its parent", language: supervisor.Python, grants: read, control: more, code: `print(open("%GRANTED%/../outside/secret.txt").read())`},
+		{name: "a link that leads out", language: supervisor.Python, grants: read, control: more, prepare: link("link", "%DIR%/secret.txt"), code: `print(open("%GRANTED%/link").read())`},
+		{name: "a link to the directory outside", language: supervisor.Python, grants: read, control: more, prepare: link("link", "../outside"), code: `
+import os
+print(os.listdir("%GRANTED%/link/names"), open("%GRANTED%/link/secret.txt").read())`},
+		{name: "the names outside", language: supervisor.Python, grants: read, control: more, code: `import os; print(list(os.walk("/")))`},
+		{name: "where a granted directory is, changed", language: supervisor.Python, grants: read, control: more, code: `
+import pyodide_js
+pyodide_js.FS.lookupPath("%GRANTED%").node.path = "%DIR%"
+print(open("%GRANTED%/secret.txt").read())`},
+		{name: "a file to read, written", language: supervisor.Python, grants: []string{"--allow-read=%DIR%"}, control: []string{"--allow-write=%DIR%"}, code: `open("%DIR%/secret.txt", "w").write("x")`},
+		{name: "a directory to read, written", language: supervisor.Python, grants: []string{"--allow-read=%DIR%"}, control: []string{"--allow-write=%DIR%"}, code: `open("%DIR%/made", "w").write("x")`},
+		{name: "a file to read, removed", language: supervisor.Python, grants: []string{"--allow-read=%DIR%"}, control: []string{"--allow-write=%DIR%"}, code: `import os; os.remove("%DIR%/secret.txt")`},
+		{name: "a file to write, read", language: supervisor.Python, grants: []string{"--allow-write=%DIR%"}, control: []string{"--allow-read=%DIR%"}, code: `print(open("%DIR%/secret.txt").read())`},
+		{name: "a denied file of a granted directory", language: supervisor.Python, grants: []string{"--allow-read=%DIR%", "--deny-read=%DIR%/secret.txt"}, control: more, code: `print(open("%DIR%/secret.txt").read())`},
+		{name: "what a run did not ask for", language: supervisor.Python, grants: more, narrowed: []string{"--allow-read=%GRANTED%"}, noControl: "it is the same without a narrowing", code: `print(open("%DIR%/secret.txt").read())`},
 	})
 }

@@ -71,13 +71,20 @@ func (s started) name(path string) string {
 
 // startChild starts Deno on a module of the worker's with exactly these permissions
 // and what it needs, the wire included. Of the arguments, those that are paths of
-// what it reads, and the workspace's, become the child's names for them.
+// what it reads, and the workspace's, become the child's names for them. A guest's
+// child gets the paths that are granted after them.
 func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (child started, err error) {
 	around, err := granted.Surround(e.walls, append(supervisor.RunDirs(), e.o.Cache.Dir())...)
 	if err != nil {
 		return started{}, err
 	}
 	defer around.Close()
+	var paths []string
+	if own.guest {
+		if paths, err = grantedPaths(granted); err != nil {
+			return started{}, &supervisor.ProgramError{Text: err.Error()}
+		}
+	}
 	dir := own.dir
 	if dir == "" {
 		if dir, err = supervisor.NewRunDir(); err != nil {
@@ -158,6 +165,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	for _, arg := range args {
 		argv = append(argv, child.name(arg))
 	}
+	argv = append(argv, paths...)
 	child.Child, err = supervisor.Start(supervisor.Command{
 		Path:       around.See(rt.deno.Path, "/rillbox/deno", launcher.Read|launcher.Execute),
 		Args:       argv,

@@ -115,6 +115,12 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions, err = o.Permissions.Open(); err != nil {
 		return nil, err
 	}
+	if _, err := grantedPaths(o.Permissions); err != nil {
+		return nil, err
+	}
+	if grantsUnseen(o.Permissions) {
+		o.Log.Warn("Python opens files of the machine only where a permission names their path, as --allow-read=/data does; without a path they can be read by way of JavaScript alone")
+	}
 	walls := deno.Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
 	if walls.Shared, err = deno.Share(o.Workspace); err != nil {
 		return nil, err

@@ -1,13 +1,14 @@
 /**
- * A directory of the machine's in Python's file system: the workspace. Python
- * sees the files themselves, so what anybody changes there is seen at once.
+ * Files of the machine's in Python's file system: the workspace, and what the
+ * operator granted by its path. Python sees the files themselves, so what anybody
+ * changes there is seen at once.
  *
  * It is a file system as Emscripten knows them (its NODEFS is the model; that
  * one remembers what files were, and needs Deno's Node modules). Deno decides
  * what may be read and written; what it refuses is Python's PermissionError.
  */
 
-import type { FileSystem } from "./core.ts";
+import type { FileNode, FileSystem } from "./core.ts";
 
 /** What Emscripten keeps of a file or directory. */
 interface Node {
@@ -45,6 +46,10 @@ interface EmscriptenFS extends FileSystem {
   hashRemoveNode(node: Node): void;
   isDir(mode: number): boolean;
   isFile(mode: number): boolean;
+  lookupPath(
+    path: string,
+    options?: { follow_mount: boolean },
+  ): { node: FileNode & { mounted?: object } };
   mount(type: unknown, opts: { root: string }, at: string): void;
 }
 
@@ -79,6 +84,9 @@ const ERRNO: Record<string, number> = {
 };
 
 const REGULAR = 0o100000;
+const DIRECTORY = 0o040000;
+/** The modes of what may be written and not looked at. */
+const WRITTEN = 0o222, ENTERED = 0o333;
 /** The mode of a new file, before the machine's umask. */
 const NEW_FILE = REGULAR | 0o666;
 const WRITE_ONLY = 1;
@@ -94,6 +102,62 @@ export function mountWorkspace(files: FileSystem, root: string): void {
   FS.mkdirTree(WORKSPACE);
   FS.mount(hostFS(FS), { root }, WORKSPACE);
   FS.chdir(WORKSPACE);
+}
+
+/**
+ * Mounts files and directories of the machine's, none within another one, at the
+ * same paths. What is not there now is not there later.
+ */
+export function mountGranted(files: FileSystem, paths: string[]): void {
+  const FS = files as EmscriptenFS;
+  const type = hostFS(FS);
+  for (const path of paths) {
+    let root: Node;
+    const opts = { root: realPath(path) };
+    const mount = { type, opts, mountpoint: path, mounts: [] };
+    try {
+      root = type.mount(mount);
+    } catch {
+      continue;
+    }
+    if (FS.isDir(root.mode)) {
+      FS.mkdirTree(path);
+    } else {
+      FS.mkdirTree(path.slice(0, path.lastIndexOf("/")) || "/");
+      FS.writeFile(path, "");
+    }
+    // Emscripten's own `mount` takes directories alone.
+    const { node } = FS.lookupPath(path, { follow_mount: false });
+    node.mounted = Object.assign(mount, {
+      root: Object.assign(root, { mount }),
+    });
+  }
+}
+
+/** A path without links, so far as it may be looked at. */
+function realPath(path: string): string {
+  try {
+    return Deno.realPathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+/** The mode of what is at a path. */
+function modeOf(path: string): number {
+  try {
+    return Deno.lstatSync(path).mode!;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotCapable)) throw error;
+  }
+  // It may not be looked at, but perhaps be written.
+  try {
+    Deno.openSync(path, { write: true }).close();
+    return REGULAR | WRITTEN;
+  } catch (error) {
+    if (errnoOf(error) === ERRNO.EISDIR) return DIRECTORY | ENTERED;
+    throw error;
+  }
 }
 
 function hostFS(FS: EmscriptenFS) {
@@ -137,8 +201,7 @@ function hostFS(FS: EmscriptenFS) {
 
     lookup: (parent: Node, name: string) => {
       const path = below(parent, name);
-      const mode = attempt(() => Deno.lstatSync(path).mode!);
-      return createNode(parent, name, mode, path);
+      return createNode(parent, name, attempt(() => modeOf(path)), path);
     },
 
     mknod: (parent: Node, name: string, mode: number) => {
@@ -263,11 +326,8 @@ function hostFS(FS: EmscriptenFS) {
   };
 
   return {
-    mount: (mount: Node["mount"]) => {
-      const { root } = mount.opts;
-      const mode = attempt(() => Deno.lstatSync(root).mode!);
-      return createNode(null, "/", mode, root);
-    },
+    mount: ({ opts: { root } }: Node["mount"]) =>
+      createNode(null, "/", attempt(() => modeOf(root)), root),
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Runs the cells of one session, one after the other. Arguments: Pyodide's
- * directory, the snapshot, the control file, and the workspace's directory if
- * there is one.
+ * directory, the snapshot, the control file, the workspace's directory or nothing,
+ * and the paths of files that the operator granted.
  *
  * The wire is a worker's (see worker.ts), but that requests go on coming: a cell
  * each, or the answer to a frame of the cell's. Of a cell's frames each has the
@@ -26,7 +26,7 @@
 
 import { FrameWriter, PROTOCOL, readRequest } from "../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
-import { mountWorkspace } from "./hostfs.ts";
+import { mountGranted, mountWorkspace } from "./hostfs.ts";
 import { mountImage } from "./mount.ts";
 import { mountWheel } from "./wheel.ts";
 
@@ -50,7 +50,7 @@ const AGAIN = 300;
 /** What Python's interrupt buffer holds when the cell is interrupted. */
 const SIGINT = 2;
 
-const [directory, snapshot, controlFile, workspace] = Deno.args;
+const [directory, snapshot, controlFile, workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const control = Deno.openSync(controlFile!);
 const digits = new Uint8Array(16);
@@ -78,6 +78,7 @@ let inputEnded = false;
 let early: Request | undefined;
 
 const pyodide = await loadPython(directory!, snapshot!, readInput, end);
+mountGranted(pyodide.FS, granted);
 if (workspace) mountWorkspace(pyodide.FS, workspace);
 pyodide.setInterruptBuffer({
   get 0() {

@@ -1,7 +1,7 @@
 /**
  * Runs one Python program. Arguments: Pyodide's directory, the snapshot,
- * "ahead" when the request will come later, else nothing, and the workspace's
- * directory if there is one.
+ * "ahead" when the request will come later, else nothing, the workspace's
+ * directory or nothing, and the paths of files that the operator granted.
  *
  * It starts without knowing its program, says `ready`, and then waits for its
  * request; see ../deno/wire.ts. Frames of its own, all before the guest's code
@@ -11,11 +11,11 @@
 
 import { FrameWriter, PROTOCOL, readRequestText } from "../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
-import { mountWorkspace } from "./hostfs.ts";
+import { mountGranted, mountWorkspace } from "./hostfs.ts";
 import { mountImage } from "./mount.ts";
 import { mountWheel } from "./wheel.ts";
 
-const [directory, snapshot, ahead, workspace] = Deno.args;
+const [directory, snapshot, ahead, workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const exit: (code?: number) => never = Deno.exit;
 
@@ -26,6 +26,7 @@ const pyodide = await loadPython(
   (buffer) => read(buffer) ?? 0,
   end,
 );
+mountGranted(pyodide.FS, granted);
 if (workspace) mountWorkspace(pyodide.FS, workspace);
 const boot = pyodide.pyimport("rillbox.boot");
 pyodide.loadPackage = boot.load;

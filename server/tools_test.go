@@ -123,6 +123,8 @@ func TestWordsTellWhatIsInForce(t *testing.T) {
 	}{
 		{"none granted", newServer(granting(), nil), []string{"no network"}, []string{"JavaScript", "offline"}},
 		{"some granted", newServer(granting("--allow-net=example.com"), nil), []string{"--allow-net=example.com"}, []string{"no network"}},
+		{"files by name", newServer(granting("--allow-read=/data"), nil), []string{"--allow-read=/data, and nothing else;"}, []string{"open() finds"}},
+		{"any file", newServer(granting("--allow-read"), nil), []string{"open() finds files only at paths that a flag names"}, nil},
 		{"offline", newServer(granting(), func(o *Options) { o.Offline = true }), []string{"offline"}, nil},
 		{"limits", newServer(granting(), func(o *Options) {
 			o.Supervisor = supervisor.New(limits, o.Log, granting())

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rillbox/supervisor"
@@ -98,6 +99,9 @@ func (s *Server) permissionWords() string {
 		if len(d.Permissions) > 0 {
 			words = strings.Join(d.Permissions, " ") + ", and nothing else"
 		}
+		if slices.Contains(d.Languages, supervisor.Python) && slices.ContainsFunc(d.Permissions, grantsAnyFile) {
+			words += " (open() finds files only at paths that a flag names)"
+		}
 		same = same && (len(per) == 0 || strings.HasSuffix(per[0], ": "+words))
 		per = append(per, languageWord(d.Languages)+": "+words)
 	}
@@ -110,6 +114,11 @@ func (s *Server) permissionWords() string {
 	}
 	return "Programs have (Deno permission flags) " + strings.Join(per, "; ") + "; package downloads are apart from that. " +
 		"An error about a permission names the flag that only the operator can grant."
+}
+
+// grantsAnyFile says that a permission flag is for all files.
+func grantsAnyFile(flag string) bool {
+	return slices.Contains([]string{"--allow-all", "--allow-read", "--allow-write"}, flag)
 }
 
 func languageWord(languages []supervisor.Language) string {

@@ -42,6 +42,7 @@ func (a *app) open() (*engines, error) {
 	}
 	toolchains, err := a.config.toolchains(store, workspace, a.log)
 	if err != nil {
+		a.parsed = false
 		return nil, errors.Join(err, store.Close())
 	}
 	return &engines{supervisor.New(a.config.Limits, a.log, toolchains...), store}, nil
@@ -103,6 +104,15 @@ func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logg
 		return nil, fmt.Errorf("cannot make the engine for Python: %w", err)
 	}
 	return []supervisor.Toolchain{scripts, python}, nil
+}
+
+// permit sets what programs in a language may do.
+func (c *config) permit(language supervisor.Language, permissions deno.Permissions) {
+	if language == supervisor.Python {
+		c.PyodidePermissions = permissions
+	} else {
+		c.DenoPermissions = permissions
+	}
 }
 
 // policy is what may be fetched for programs.

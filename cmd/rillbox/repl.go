@@ -94,7 +94,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 		return unknownLanguage(f.language)
 	}
 	if cmd.Flags().Changed("permissions") {
-		a.config.DenoPermissions, a.config.PyodidePermissions = f.permissions, f.permissions
+		a.config.permit(language, f.permissions)
 	}
 	limits := &a.config.Limits
 	if a.config.from("timeout") == "default" {

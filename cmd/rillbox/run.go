@@ -99,7 +99,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	if cmd.Flags().Changed("permissions") {
-		a.config.DenoPermissions, a.config.PyodidePermissions = f.permissions, f.permissions
+		a.config.permit(program.Language, f.permissions)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

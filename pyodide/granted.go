@@ -1,0 +1,67 @@
+//go:build !windows
+
+package pyodide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rillbox/deno"
+)
+
+// ownFiles are where Python's tree of files has what is Python's own, or the
+// workspace; see TestGrantedPathsHideNothing.
+var ownFiles = []string{"/dev", "/home/pyodide", pythonLibrary, strings.ReplaceAll(pythonLibrary, ".", "") + ".zip", "/proc", "/usr/lib", "/workspace"}
+
+// pythonLibrary is where Python has its modules.
+var pythonLibrary = "/lib/python" + PythonVersion[:strings.LastIndex(PythonVersion, ".")]
+
+// grantedPaths are the paths of the machine's that permissions name, of which Python
+// has what is there at the same place in its tree; what is within another one comes
+// with that. Of a grant of everything it sees nothing: its tree has other things by
+// the names that the machine's top directories have.
+func grantedPaths(p deno.Permissions) (paths []string, err error) {
+	_, reads := p.Allowed("read")
+	_, writes := p.Allowed("write")
+	for i, path := range append(reads, writes...) {
+		for _, own := range ownFiles {
+			if path != "/" && (within(own, path) || within(path, own)) {
+				flag := "read"
+				if i >= len(reads) {
+					flag = "write"
+				}
+				return nil, fmt.Errorf("--allow-%s=%s: Python has files of its own in %s, which those of the machine would hide: grant another path, such as one directory within, or move the files", flag, path, own)
+			}
+		}
+		if path != "/" {
+			paths = append(paths, path)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
+	outer := ""
+	return slices.DeleteFunc(paths, func(path string) bool {
+		if outer != "" && within(path, outer) {
+			return true
+		}
+		outer = path
+		return false
+	}), nil
+}
+
+// grantsUnseen says that the permissions grant files that Python does not see.
+func grantsUnseen(p deno.Permissions) bool {
+	for _, kind := range []string{"read", "write"} {
+		everything, paths := p.Allowed(kind)
+		if everything || slices.Contains(paths, "/") {
+			return true
+		}
+	}
+	return false
+}
+
+// within says that a path is dir or below it.
+func within(path, dir string) bool {
+	rest, below := strings.CutPrefix(path, dir)
+	return below && (rest == "" || rest[0] == '/')
+}
