@@ -117,8 +117,24 @@ const DENO = {
   IN_WORKERD: false,
 };
 
-/** The number of the error in WebAssembly's C library. */
-const EPERM = 63;
+/** The numbers of errors in WebAssembly's C library. */
+const ENETDOWN = 38, EPERM = 63;
+
+/** What may be asked of a socket. */
+const SOCKET_CALLS = [
+  "accept4",
+  "bind",
+  "connect",
+  "getpeername",
+  "getsockname",
+  "getsockopt",
+  "listen",
+  "recvfrom",
+  "recvmsg",
+  "sendmsg",
+  "sendto",
+  "socket",
+];
 
 /** Names a build of Pyodide in its snapshots; we keep those apart ourselves. */
 const BUILD = "0".repeat(64);
@@ -189,6 +205,10 @@ function instantiate(
   // These ask for permissions. A refusal is not to be Python's end.
   refusable(imports, "__syscall_getuid32_js", 0);
   refusable(imports, "_emscripten_system", -EPERM);
+  // These stand on a module of Node's that is not there.
+  for (const call of SOCKET_CALLS) {
+    refusable(imports, `__syscall_${call}`, -ENETDOWN);
+  }
   return new WebAssembly.Instance(module, imports);
 }
 

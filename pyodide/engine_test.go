@@ -195,6 +195,30 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestSocketsAreRefused: each way to use a socket is an error of the program's, which
+// goes on.
+func TestSocketsAreRefused(t *testing.T) {
+	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	const setup = "import os, socket\ns, u = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nto = ('127.0.0.1', 80)\n"
+	const sentence = "Sockets can neither listen nor connect here"
+	for _, code := range []string{
+		"from http.server import HTTPServer; HTTPServer(('', 8000), None)", "s.listen()", "s.bind(to); s.listen()", "socket.create_server(to)", "socket.socketpair()", "u.bind(to)",
+		"s.connect(to)", "u.connect(to)", "u.sendto(b'x', to)", "u.sendmsg([b'x'], [], 0, to)", "s.settimeout(1); s.connect(to)",
+		"import http.client; http.client.HTTPConnection('127.0.0.1').request('GET', '/')", "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
+	} {
+		r := in(t, s, python(setup+code))
+		if r.Status != supervisor.Failed || r.State != "" || r.Error == nil || !strings.Contains(r.Error.Message, sentence) || !strings.Contains(r.Error.Traceback, sentence) {
+			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
+		}
+	}
+	for _, code := range []string{"s.accept()", "s.recv(1)", "s.send(b'x')", "os.write(s.fileno(), b'x')", "s.getpeername()", "s.shutdown(2)", "s.recvmsg(1)", "u.recv(1)", "socket.socket(socket.AF_INET6)", "socket.socket(fileno=1)"} {
+		if r := in(t, s, python(setup+code)); r.Status != supervisor.Failed || r.State != "" || r.Error == nil || r.Error.Name == "FatalError" {
+			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
+		}
+	}
+	gives(t, s, "1 + 1", "2")
+}
+
 func TestTimeout(t *testing.T) {
 	e := newEngine(t)
 	for name, code := range map[string]string{"loop": "print('on')\nwhile True: pass", "sleep": "print('on')\nimport time\ntime.sleep(100)"} {

@@ -8,6 +8,7 @@ guest's runs before the `started` frame; from then on every frame is a claim.
 import ast
 import asyncio
 import atexit
+import errno
 import json
 import linecache
 import logging
@@ -265,8 +266,18 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
         absent = isinstance(error, ModuleNotFoundError)
         if not hint and absent and top in sys.stdlib_module_names:
             hint = f"{top} is in Python's standard library, but not in WebAssembly's."
+    if _of_socket(error) or _of_socket(error.__context__):
+        hint = "Sockets can neither listen nor connect here; pyodide.http fetches by HTTP."
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
     return Ending(code, error=errors.describe(error, limit, hint))
+
+
+def _of_socket(error: BaseException | None) -> bool:
+    """Whether a socket could do nothing for want of a network."""
+    if not isinstance(error, OSError):
+        return False
+    number = OSError.errno.__get__(error)  # type: ignore # not what a class of the program's gives
+    return type(number) is int and number in (errno.ENETDOWN, errno.EHOSTUNREACH)
 
 
 def _exit(code: Any) -> Ending:
