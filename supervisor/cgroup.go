@@ -17,10 +17,6 @@ const runtimeMemory = 256 << 20
 // maxTasks bounds a child's threads: Deno has some thirty on a small machine.
 const maxTasks = 512
 
-// processors is how many processors' worth of time a guest gets, however many
-// threads it starts: as many runs as there are processors don't slow each other.
-const processors = 1
-
 var cgroups atomic.Int64
 
 // cgroupPrefix begins the names of all our cgroups; our process ID follows, a

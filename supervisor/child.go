@@ -345,13 +345,13 @@ func (c *Child) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 
 // MarkBaseline says that the child's runtime is up and the guest comes next: the
 // memory that the child has now is the runtime's, which does not count towards
-// Limits.Memory, and from here on it gets one processor's worth of time. Call it
+// Limits.Memory, and from here on it gets Limits.CPUs' worth of time. Call it
 // before ExpectEnd, from the same goroutine or before that one starts.
 func (c *Child) MarkBaseline() {
 	<-c.joined
 	c.meter.markBaseline(c.pid())
 	c.tellsEnd = tellsEnding(c.pid())
-	c.group.BoundProcessors(processors)
+	c.group.BoundProcessors(c.limits.CPUs)
 }
 
 // Kill ends the child's whole process group at once. The first call's status

@@ -16,6 +16,10 @@ type Limits struct {
 	// Memory is how many bytes a child may use above what its runtime needs
 	// before the guest's code starts.
 	Memory int64
+	// CPUs is how many processors' worth of time a child gets once the guest's code
+	// starts, however many threads it has, where the machine can hold that
+	// (launcher.CgroupSupport.Processors).
+	CPUs float64
 	// Output is how many bytes are kept of each of the guest's streams.
 	Output int64
 	// Result is how many bytes the guest's frames (its value, its error) may
@@ -46,6 +50,7 @@ func DefaultLimits() Limits {
 		MaxTimeout:     300 * time.Second,
 		InstallTimeout: 300 * time.Second,
 		Memory:         512 << 20,
+		CPUs:           1, // as many runs as there are processors don't slow each other
 		Output:         1 << 20,
 		Result:         1 << 20,
 		Displays:       10 << 20,

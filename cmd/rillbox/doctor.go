@@ -90,7 +90,7 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	}
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
-		a.examineWall(), examineCgroups()}
+		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup())}
 	checks = append(checks, shares...)
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
@@ -146,13 +146,24 @@ func (a *app) examineWall() check {
 }
 
 // examineCgroups says whether the machine can bound what a child starts.
-func examineCgroups() check {
-	offered := launcher.OfferedCgroup()
-	c := check{Name: "a cgroup for each child", Detail: offered.Detail}
-	if !offered.Offered {
-		c.Problem, c.Lesser = offered.Detail, true
+func (c *config) examineCgroups(offered launcher.CgroupSupport) check {
+	k := check{Name: "a cgroup for each child", Detail: offered.Detail}
+	if offered.Processors {
+		k.Detail += fmt.Sprintf("; a program gets the time of %s, and no more", processorsText(c.Limits.CPUs))
 	}
-	return c
+	if text := c.unheld(offered); text != "" {
+		k.Problem, k.Lesser = text, true
+	} else if !offered.Offered {
+		k.Problem, k.Lesser = offered.Detail, true
+	}
+	return k
+}
+
+func processorsText(n float64) string {
+	if n == 1 {
+		return "one processor"
+	}
+	return fmt.Sprintf("%v processors", n)
 }
 
 // versions lists a toolchain's components.

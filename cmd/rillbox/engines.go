@@ -28,6 +28,9 @@ func (a *app) open() (*engines, error) {
 		a.parsed = false
 		return nil, err
 	}
+	if text := a.config.unheld(launcher.OfferedCgroup()); text != "" {
+		a.log.Warn(text)
+	}
 	workspace := ""
 	if shared, err := a.shared(); err == nil && shared != nil { // who uses it says what is wrong with it
 		workspace = shared.Path
@@ -64,6 +67,15 @@ func (c *config) checkWall(offered launcher.Support) error {
 		return nil
 	}
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
+}
+
+// unheld says which limit that was set is not held on this machine, and why;
+// empty when all are.
+func (c *config) unheld(offered launcher.CgroupSupport) string {
+	if offered.Processors || c.from("cpus") == "default" {
+		return ""
+	}
+	return fmt.Sprintf("cpus = %v is set, and is not held on this machine (%s)", c.Limits.CPUs, offered.Detail)
 }
 
 func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {

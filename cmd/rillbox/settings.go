@@ -103,6 +103,7 @@ func newConfig() *config {
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
 	add("memory", sizeFrom(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
+	add("cpus", processors(&c.Limits.CPUs), "processors' worth of time that a program gets, however many threads it has; 0.5 is half of one")
 	add("output", size(&c.Limits.Output), "bytes kept of each output stream")
 	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
 	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")

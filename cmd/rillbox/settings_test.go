@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"rillbox/supervisor/launcher"
 )
 
 // load reads a configuration from a TOML text, an environment and flags.
@@ -78,6 +80,8 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		{"endless time", "", []string{"RILLBOX_TIMEOUT=inf"}, "RILLBOX_TIMEOUT"},
 		{"bad size", "", []string{"RILLBOX_MEMORY=12 parsecs"}, "RILLBOX_MEMORY"},
 		{"too large a size", "", []string{"RILLBOX_MEMORY=9999999999TiB"}, "RILLBOX_MEMORY"},
+		{"no processor", "cpus = 0.0", nil, "cpus = 0"},
+		{"no number of processors", "", []string{"RILLBOX_CPUS=nan"}, "RILLBOX_CPUS"},
 		{"bad bool", "", []string{"RILLBOX_OFFLINE=perhaps"}, "RILLBOX_OFFLINE"},
 		{"bad level", `log_level = "loud"`, nil, "log_level = loud"},
 		{"wrong type", `timeout = [1]`, nil, "timeout"},
@@ -126,7 +130,7 @@ func TestAFlagGivenAgainAddsToItsList(t *testing.T) {
 // What `rillbox config` prints is a configuration file that gives the same again.
 func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	first, err := load(t, "", []string{"DENO_PERMISSION_ARGS=--allow-net=x '--allow-read=/a b'", "RILLBOX_MIN_RELEASE_AGE=7d",
-		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_DENY_PACKAGES=left-*,right"})
+		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_CPUS=0.5", "RILLBOX_DENY_PACKAGES=left-*,right"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +145,29 @@ func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	for i, s := range first.settings {
 		if got := second.settings[i].value.String(); got != s.value.String() {
 			t.Errorf("%s = %q when read again, was %q", s.key, got, s.value)
+		}
+	}
+}
+
+func TestALimitThatIsNotHeldIsTold(t *testing.T) {
+	bound := launcher.CgroupSupport{Offered: true, Processors: true, Detail: "version 2"}
+	unbound := launcher.CgroupSupport{Detail: "there are none"}
+	for _, row := range []struct {
+		args    []string
+		offered launcher.CgroupSupport
+		problem string
+	}{
+		{nil, bound, ""},
+		{[]string{"--cpus=2"}, bound, ""},
+		{nil, unbound, "there are none"},
+		{[]string{"--cpus=2"}, unbound, "cpus = 2 is set, and is not held on this machine (there are none)"},
+	} {
+		c, err := load(t, "", nil, row.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := c.examineCgroups(row.offered); k.Problem != row.problem {
+			t.Errorf("%q, %+v: %q, want %q", row.args, row.offered, k.Problem, row.problem)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (s scalar[T]) SetTOML(v any) error {
 	switch v := v.(type) {
 	case string:
 		return s.Set(v)
-	case bool, int64:
+	case bool, int64, float64:
 		return s.Set(fmt.Sprint(v))
 	}
 	return fmt.Errorf("want a %s, not %v", s.kind, v)
@@ -57,7 +57,7 @@ func (s scalar[T]) SetTOML(v any) error {
 
 func (s scalar[T]) TOML() any {
 	switch v := any(*s.p).(type) {
-	case bool, int:
+	case bool, int, float64:
 		return v
 	}
 	return s.String()
@@ -119,6 +119,23 @@ func number(p *int, most int, want string) value {
 		return n, nil
 	}
 	return scalar[int]{p, "number", parse, strconv.Itoa}
+}
+
+// The fewest processors that a program gets somewhere with, and more than any
+// machine has.
+const fewestCPUs, mostCPUs = 0.1, 1024
+
+// processors is a number of processors, in parts too.
+func processors(p *float64) value {
+	parse := func(s string) (float64, error) {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n >= fewestCPUs && n <= mostCPUs) { // also when it is no number
+			return 0, fmt.Errorf("want a number of processors from %v to %v, such as 0.5 or 2", fewestCPUs, mostCPUs)
+		}
+		return n, nil
+	}
+	format := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	return scalar[float64]{p, "number", parse, format}
 }
 
 // duration is a Go duration; a bare number counts seconds, and days ("7d") are

@@ -28,6 +28,8 @@ type Cgroup struct {
 // CgroupSupport says what cgroups this machine offers.
 type CgroupSupport struct {
 	Offered bool
+	// Processors says that they can bound processor time.
+	Processors bool
 	// Detail is their version, or why there are none.
 	Detail string
 }

@@ -45,7 +45,7 @@ var OfferedCgroup = sync.OnceValue(func() CgroupSupport {
 	if !sharesProcessors() {
 		detail += ", without processor time: a program with many threads gets more than its share"
 	}
-	return CgroupSupport{Offered: true, Detail: detail}
+	return CgroupSupport{Offered: true, Processors: sharesProcessors(), Detail: detail}
 })
 
 // sharesProcessors says whether cgroups here can have processor time.
