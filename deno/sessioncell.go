@@ -179,13 +179,17 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	timeUp := fmt.Errorf("the cell took longer than %v", c.program.Timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, c.program.Timeout, timeUp)
 	defer cancel()
+	limited, spent := context.WithCancelCause(limited)
+	defer spent(nil)
+	c.child.LimitCPU("the cell", func(reason string) { spent(errors.New(reason)) })
 	outcome, err := c.evaluate(limited)
+	c.child.LimitCPU("", nil)
 	status, reason, kept, waits := supervisor.Completed, "", true, false
 	switch {
 	case ctx.Err() != nil:
 		status, reason = supervisor.Cancelled, "the cell was cancelled"
 	case limited.Err() != nil:
-		status, reason = supervisor.TimedOut, timeUp.Error()
+		status, reason = supervisor.TimedOut, context.Cause(limited).Error()
 	case err != nil: // the process has ended, or is about to
 		kept = false
 		c.awaitEnd(err)

@@ -117,6 +117,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 		started = time.Now()
 		w.frames.AllowDisplays(limits.Displays)
 		w.child.SetDeadline(p.Timeout, "the program")
+		w.child.LimitCPU("the program", func(reason string) { w.child.Kill(supervisor.TimedOut, reason) })
 		w.feed(map[string]any{
 			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.file)), "name": m.name, "prelude": m.prelude},
 			"commonjs": m.commonjs,

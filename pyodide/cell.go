@@ -137,6 +137,7 @@ func (c *cell) takeOfCell(ctx context.Context, frame deno.Frame) error {
 	case frame.Type == startedFrame && c.started.IsZero():
 		c.begin()
 		c.limitTime(c.e.timeout(c.program), "the cell")
+		c.worker.child.LimitCPU("the cell", func(reason string) { c.stop(supervisor.TimedOut, reason) })
 		return nil
 	case frame.Type == resolveFrame && c.wish == nil:
 		c.limitTime(c.e.o.Limits.InstallTimeout, "package installation")
@@ -193,6 +194,7 @@ func (c *cell) stop(status supervisor.Status, reason string) {
 
 // finish ends the interruptions: what comes too late is not the next cell's.
 func (c *cell) finish() {
+	c.worker.child.LimitCPU("", nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true

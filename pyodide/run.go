@@ -239,8 +239,10 @@ func (r *run) installFailed() error {
 // start is the moment from which the program has its time and its input.
 func (r *run) start() error {
 	r.begin()
-	r.worker.child.SetDeadline(r.e.timeout(r.program), "the program")
-	go feed(r.worker.child.Stdin(), r.program.Stdin)
+	child := r.worker.child
+	child.SetDeadline(r.e.timeout(r.program), "the program")
+	child.LimitCPU("the program", func(reason string) { child.Kill(supervisor.TimedOut, reason) })
+	go feed(child.Stdin(), r.program.Stdin)
 	return nil
 }
 

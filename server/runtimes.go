@@ -31,6 +31,8 @@ type runtimeInfo struct {
 type limitsInfo struct {
 	TimeoutSeconds        float64 `json:"timeout_seconds"`         // A run's time when timeout_seconds is not given
 	MaxTimeoutSeconds     float64 `json:"max_timeout_seconds"`     // The most that timeout_seconds can be
+	CPUs                  float64 `json:"cpus"`                    // Processors' worth of time that a program gets
+	CPUTimeSeconds        float64 `json:"cpu_time_seconds"`        // Processor time that a program may use; 0 means as much as its time lets it
 	InstallTimeoutSeconds float64 `json:"install_timeout_seconds"` // Time for fetching and installing packages, beside the run's own
 	MemoryBytes           int64   `json:"memory_bytes"`            // Memory of a program, above what its runtime needs
 	OutputBytes           int64   `json:"output_bytes"`            // What is kept of each of stdout and stderr
@@ -53,6 +55,8 @@ func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp
 		Limits: limitsInfo{
 			TimeoutSeconds:        l.Timeout.Seconds(),
 			MaxTimeoutSeconds:     l.MaxTimeout.Seconds(),
+			CPUs:                  l.CPUs,
+			CPUTimeSeconds:        l.CPUTime.Seconds(),
 			InstallTimeoutSeconds: l.InstallTimeout.Seconds(),
 			MemoryBytes:           l.Memory,
 			OutputBytes:           l.Output,
@@ -103,8 +107,12 @@ func (o runtimesOutput) text() string {
 			strings.Join(versions, ", "), ready, permissionsText(r.Permissions), r.Wall)
 	}
 	l := o.Limits
-	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s kept of each stream; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
-		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), size(l.OutputBytes),
+	processors := fmt.Sprintf("%v × a processor", l.CPUs)
+	if l.CPUTimeSeconds > 0 {
+		processors += fmt.Sprintf(", %v s of its time", l.CPUTimeSeconds)
+	}
+	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s; %s kept of each stream; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
+		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), processors, size(l.OutputBytes),
 		size(l.ResultBytes), size(l.CodeBytes), size(l.StdinBytes), l.Running, l.Waiting)
 	network := "online: packages are fetched as needed"
 	if o.Offline {

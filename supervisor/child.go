@@ -79,6 +79,7 @@ type Child struct {
 	status   Status // why we killed it; empty if we did not
 	reason   string
 	deadline *time.Timer
+	allowed  allowance
 	exited   bool // it is not to be signalled any more
 	paused   atomic.Bool
 

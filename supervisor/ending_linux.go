@@ -22,10 +22,16 @@ const exiting = 0x4
 
 // Fields of /proc/PID/stat by their numbers in proc_pid_stat(5).
 const (
-	statFlags      = 9
-	statStartStack = 28
-	statExitCode   = 52
+	statFlags       = 9
+	statChildUser   = 16
+	statChildSystem = 17
+	statStartStack  = 28
+	statExitCode    = 52
 )
+
+// ticksPerSecond is the unit of times in /proc/PID/stat, the same on all systems that
+// Go knows (USER_HZ).
+const ticksPerSecond = 100
 
 // readEnding gives the status that a process will be waited for with, once each
 // of its threads is ending; false before. tellsEnding must have been true. The

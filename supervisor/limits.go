@@ -11,6 +11,9 @@ type Limits struct {
 	// Timeout is how long the guest's code may run when the program does not
 	// say; MaxTimeout is the most that a program may ask for.
 	Timeout, MaxTimeout time.Duration
+	// CPUTime is how much processor time the guest's code may use, a session's in
+	// each cell; 0 means as much as Timeout lets it.
+	CPUTime time.Duration
 	// InstallTimeout bounds fetching and installing a run's packages.
 	InstallTimeout time.Duration
 	// Memory is how many bytes a child may use above what its runtime needs

@@ -30,6 +30,11 @@ func awaitExit(pid int) {
 // cpuTime is not known: the system's own call for it needs cgo.
 func cpuTime(int) time.Duration { return 0 }
 
+// TellsCPU says that the system does not tell how much processor time a child has used.
+const TellsCPU = false
+
+func (c *Child) spent() time.Duration { return 0 }
+
 func onOwnThread(f func()) { f() }
 
 // connect is of systems where a child can have a network of its own.

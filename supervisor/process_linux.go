@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
@@ -29,6 +30,32 @@ func cpuTime(pid int) time.Duration {
 		return 0
 	}
 	return time.Duration(t.Nano())
+}
+
+// TellsCPU says that the system tells how much processor time a child has used.
+const TellsCPU = true
+
+// spent is the processor time of the child's processes, and of those that they have
+// waited for.
+func (c *Child) spent() (sum time.Duration) {
+	for _, pid := range c.processes() {
+		sum += cpuTime(pid)
+		for _, field := range []int{statChildUser, statChildSystem} {
+			ticks, _ := statField(fmt.Sprintf("/proc/%d/stat", pid), field)
+			sum += time.Duration(ticks) * time.Second / ticksPerSecond
+		}
+	}
+	return sum
+}
+
+// processes are those of the child's cgroup; without one, the child itself.
+func (c *Child) processes() []int {
+	if c.command.Wall == nil || c.command.Wall.Processes {
+		if list := c.group.Processes(); len(list) > 0 {
+			return list
+		}
+	}
+	return []int{c.pid()}
 }
 
 func onOwnThread(f func()) {

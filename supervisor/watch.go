@@ -29,6 +29,7 @@ func (c *Child) watch() {
 		if used, ok := c.meter.see(c.pid()); ok && used > c.limits.Memory {
 			c.Kill(OutOfMemory, fmt.Sprintf("the program used more than its %d MiB of memory", c.limits.Memory>>20))
 		}
+		c.checkCPU()
 		if look%diskLooks == 0 && !c.paused.Load() { // what it shares with others may be theirs to answer for
 			c.checkDisk()
 		}

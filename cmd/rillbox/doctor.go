@@ -90,7 +90,7 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	}
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
-		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup())}
+		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup(), supervisor.TellsCPU)}
 	checks = append(checks, shares...)
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
@@ -146,13 +146,13 @@ func (a *app) examineWall() check {
 }
 
 // examineCgroups says whether the machine can bound what a child starts.
-func (c *config) examineCgroups(offered launcher.CgroupSupport) check {
+func (c *config) examineCgroups(offered launcher.CgroupSupport, tellsCPU bool) check {
 	k := check{Name: "a cgroup for each child", Detail: offered.Detail}
 	if offered.Processors {
 		k.Detail += fmt.Sprintf("; a program gets the time of %s, and no more", processorsText(c.Limits.CPUs))
 	}
-	if text := c.unheld(offered); text != "" {
-		k.Problem, k.Lesser = text, true
+	if list := c.unheld(offered, tellsCPU); len(list) > 0 {
+		k.Problem, k.Lesser = strings.Join(list, "; "), true
 	} else if !offered.Offered {
 		k.Problem, k.Lesser = offered.Detail, true
 	}

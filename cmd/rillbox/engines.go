@@ -28,7 +28,7 @@ func (a *app) open() (*engines, error) {
 		a.parsed = false
 		return nil, err
 	}
-	if text := a.config.unheld(launcher.OfferedCgroup()); text != "" {
+	for _, text := range a.config.unheld(launcher.OfferedCgroup(), supervisor.TellsCPU) {
 		a.log.Warn(text)
 	}
 	workspace := ""
@@ -69,13 +69,15 @@ func (c *config) checkWall(offered launcher.Support) error {
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
 }
 
-// unheld says which limit that was set is not held on this machine, and why;
-// empty when all are.
-func (c *config) unheld(offered launcher.CgroupSupport) string {
-	if offered.Processors || c.from("cpus") == "default" {
-		return ""
+// unheld says which limits that were set are not held on this machine, and why.
+func (c *config) unheld(offered launcher.CgroupSupport, tellsCPU bool) (list []string) {
+	if !offered.Processors && c.from("cpus") != "default" {
+		list = append(list, fmt.Sprintf("cpus = %v is set, and is not held on this machine (%s)", c.Limits.CPUs, offered.Detail))
 	}
-	return fmt.Sprintf("cpus = %v is set, and is not held on this machine (%s)", c.Limits.CPUs, offered.Detail)
+	if !tellsCPU && c.Limits.CPUTime > 0 {
+		list = append(list, fmt.Sprintf("cpu_time = %v is set, and is not held on this system, which does not tell what a program has used", c.Limits.CPUTime))
+	}
+	return list
 }
 
 func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {

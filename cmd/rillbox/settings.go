@@ -101,6 +101,7 @@ func newConfig() *config {
 	add("warm", countTo(&c.Warm, 2), "children that `serve` keeps started ahead of time at most, for Python and for JavaScript each; 0 to 2")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
+	add("cpu_time", duration(&c.Limits.CPUTime), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
 	add("memory", sizeFrom(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
 	add("cpus", processors(&c.Limits.CPUs), "processors' worth of time that a program gets, however many threads it has; 0.5 is half of one")

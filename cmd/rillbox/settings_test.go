@@ -153,20 +153,23 @@ func TestALimitThatIsNotHeldIsTold(t *testing.T) {
 	bound := launcher.CgroupSupport{Offered: true, Processors: true, Detail: "version 2"}
 	unbound := launcher.CgroupSupport{Detail: "there are none"}
 	for _, row := range []struct {
-		args    []string
-		offered launcher.CgroupSupport
-		problem string
+		args     []string
+		offered  launcher.CgroupSupport
+		tellsCPU bool
+		problem  string
 	}{
-		{nil, bound, ""},
-		{[]string{"--cpus=2"}, bound, ""},
-		{nil, unbound, "there are none"},
-		{[]string{"--cpus=2"}, unbound, "cpus = 2 is set, and is not held on this machine (there are none)"},
+		{nil, bound, true, ""},
+		{[]string{"--cpus=2", "--cpu-time=5"}, bound, true, ""},
+		{nil, unbound, true, "there are none"},
+		{nil, bound, false, ""},
+		{[]string{"--cpus=2"}, unbound, true, "cpus = 2 is set, and is not held on this machine (there are none)"},
+		{[]string{"--cpu-time=5"}, bound, false, "cpu_time = 5s is set, and is not held on this system, which does not tell what a program has used"},
 	} {
 		c, err := load(t, "", nil, row.args...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k := c.examineCgroups(row.offered); k.Problem != row.problem {
+		if k := c.examineCgroups(row.offered, row.tellsCPU); k.Problem != row.problem {
 			t.Errorf("%q, %+v: %q, want %q", row.args, row.offered, k.Problem, row.problem)
 		}
 	}

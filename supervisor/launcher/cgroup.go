@@ -124,6 +124,20 @@ func (c *Cgroup) Threads() ([]string, error) {
 	return strings.Fields(string(list)), err
 }
 
+// Processes are those in the cgroup, by their IDs; none where there is no cgroup.
+func (c *Cgroup) Processes() (pids []int) {
+	if c == nil {
+		return nil
+	}
+	list, _ := os.ReadFile(c.procs[0]) // it may have just been removed
+	for _, line := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // Remove removes the cgroup, which must be empty.
 func (c *Cgroup) Remove() error {
 	if c == nil {
