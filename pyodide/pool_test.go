@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,6 +105,48 @@ state = {
 gc.collect()
 state["objects"] = sorted(collections.Counter(f"{type(o).__module__}.{type(o).__qualname__}" for o in gc.get_objects()).items())
 print(json.dumps(state))`
+
+// As many programs at once as there may be warm workers are all served by one, once
+// there has been such demand.
+func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
+	const many = 4
+	e := newEngine(t, func(o *Options) { o.Warm = many })
+	atOnce := func() {
+		var running, ended sync.WaitGroup
+		running.Add(many)
+		for range many {
+			once := sync.OnceFunc(running.Done)
+			ended.Go(func() {
+				defer once()
+				r, err := e.Run(t.Context(), python("print('on')"), func(ev supervisor.Event) {
+					if ev.Kind == supervisor.Stdout {
+						once()
+						running.Wait()
+					}
+				})
+				if err != nil || r.Status != supervisor.Completed {
+					t.Errorf("%s %+v, %v", r.Status, r.Error, err)
+				}
+			})
+		}
+		ended.Wait()
+	}
+	for tries := 0; len(e.pool.Idle()) < many; tries++ {
+		if tries == 10 {
+			t.Fatalf("%d workers wait, want %d", len(e.pool.Idle()), many)
+		}
+		atOnce()
+	}
+	warm := e.pool.Idle()
+	atOnce()
+	for _, w := range warm {
+		select {
+		case <-w.child.Ended():
+		case <-time.After(5 * time.Second):
+			t.Error("a warm worker was not used")
+		}
+	}
+}
 
 func TestWarmingUpLeavesNoTrace(t *testing.T) {
 	e := newEngine(t, func(o *Options) { o.Warm = 1 })

@@ -64,6 +64,10 @@ func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 // leastMemory is the least that a program can do something with.
 const leastMemory = 16 << 20
 
+// mostWarm is how many children may wait for programs of one kind: 2.3 GB of them in
+// all, which go after ten minutes without use.
+const mostWarm = 16
+
 // newConfig returns the defaults.
 func newConfig() *config {
 	c := &config{
@@ -98,7 +102,7 @@ func newConfig() *config {
 	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
-	add("warm", countTo(&c.Warm, 2), "children that `serve` keeps started ahead of time at most, for Python and for JavaScript each; 0 to 2")
+	add("warm", countTo(&c.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("cpu_time", duration(&c.Limits.CPUTime), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
