@@ -636,7 +636,7 @@ func TestSessionLimits(t *testing.T) {
 	e := newEngine(t, func(o *Options) {
 		o.Limits = supervisor.DefaultLimits()
 		o.Limits.Displays = 1 << 20
-		o.Limits.Output = 1000
+		o.Limits.Stdout = 1000
 	})
 	s := open(t, e, supervisor.SessionOptions{})
 	for range 2 {

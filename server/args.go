@@ -162,7 +162,9 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 }
 
 // maxOutput is the largest max_output_bytes: all that is kept of a run.
-func (s *Server) maxOutput() int64 { return max(maxOutput, 2*s.limits.Output+s.limits.Result) }
+func (s *Server) maxOutput() int64 {
+	return max(maxOutput, s.limits.Stdout+s.limits.Stderr+s.limits.Result)
+}
 
 // languageOf finds the language that a client named; none in a session is for the
 // session to say.

@@ -35,7 +35,8 @@ type limitsInfo struct {
 	CPUTimeSeconds        float64 `json:"cpu_time_seconds"`        // Processor time that a program may use; 0 means as much as its time lets it
 	InstallTimeoutSeconds float64 `json:"install_timeout_seconds"` // Time for fetching and installing packages, beside the run's own
 	MemoryBytes           int64   `json:"memory_bytes"`            // Memory of a program, above what its runtime needs
-	OutputBytes           int64   `json:"output_bytes"`            // What is kept of each of stdout and stderr
+	StdoutBytes           int64   `json:"stdout_bytes"`            // What is kept of stdout
+	StderrBytes           int64   `json:"stderr_bytes"`            // What is kept of stderr
 	ResultBytes           int64   `json:"result_bytes"`            // The largest value and error
 	CodeBytes             int64   `json:"code_bytes"`              // The largest program
 	StdinBytes            int64   `json:"stdin_bytes"`             // The largest standard input
@@ -59,7 +60,8 @@ func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp
 			CPUTimeSeconds:        l.CPUTime.Seconds(),
 			InstallTimeoutSeconds: l.InstallTimeout.Seconds(),
 			MemoryBytes:           l.Memory,
-			OutputBytes:           l.Output,
+			StdoutBytes:           l.Stdout,
+			StderrBytes:           l.Stderr,
 			ResultBytes:           l.Result,
 			CodeBytes:             l.Code,
 			StdinBytes:            l.Stdin,
@@ -111,8 +113,8 @@ func (o runtimesOutput) text() string {
 	if l.CPUTimeSeconds > 0 {
 		processors += fmt.Sprintf(", %v s of its time", l.CPUTimeSeconds)
 	}
-	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s; %s kept of each stream; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
-		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), processors, size(l.OutputBytes),
+	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s; %s kept of stdout, %s of stderr; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
+		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), processors, size(l.StdoutBytes), size(l.StderrBytes),
 		size(l.ResultBytes), size(l.CodeBytes), size(l.StdinBytes), l.Running, l.Waiting)
 	network := "online: packages are fetched as needed"
 	if o.Offline {

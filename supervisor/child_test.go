@@ -84,6 +84,11 @@ func playChild(role string, args []string) int {
 			all = append(all, b)
 			fmt.Println(len(all) * 8)
 		}
+	case "chatter":
+		for range 100 {
+			fmt.Println(strings.Repeat("o", 99))
+			fmt.Fprintln(os.Stderr, strings.Repeat("e", 99))
+		}
 	case "write":
 		if err := os.WriteFile(args[0], bytes.Repeat([]byte("x"), 1<<20), 0o600); err != nil {
 			fmt.Print(err)
@@ -427,6 +432,20 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 		}
 	}); !slices.Equal(names, []string{"2-alive"}) {
 		t.Errorf("left are %v", names)
+	}
+}
+
+func TestEachStreamHasItsOwnLimit(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Stdout, limits.Stderr = 1000, 3000
+	p := play(t, limits, nil, "", "chatter")
+	for name, row := range map[string]struct {
+		kept Captured
+		want int64
+	}{"stdout": {p.Stdout, limits.Stdout}, "stderr": {p.Stderr, limits.Stderr}} {
+		if n := int64(len(row.kept.Head) + len(row.kept.Tail)); n != row.want || row.kept.Omitted != 10_000-row.want {
+			t.Errorf("%s: %d bytes kept, %d left out; want %d of 10,000 kept", name, n, row.kept.Omitted, row.want)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ type Limits struct {
 	// starts, however many threads it has, where the machine can hold that
 	// (launcher.CgroupSupport.Processors).
 	CPUs float64
-	// Output is how many bytes are kept of each of the guest's streams.
-	Output int64
+	// Stdout and Stderr are how many bytes are kept of the guest's streams.
+	Stdout, Stderr int64
 	// Result is how many bytes the guest's frames (its value, its error) may
 	// have in all, Displays how many those that show something (pictures in
 	// base64, HTML). What is beyond Displays is left out, and counted.
@@ -54,7 +54,8 @@ func DefaultLimits() Limits {
 		InstallTimeout: 300 * time.Second,
 		Memory:         512 << 20,
 		CPUs:           1, // as many runs as there are processors don't slow each other
-		Output:         1 << 20,
+		Stdout:         1 << 20,
+		Stderr:         1 << 20,
 		Result:         1 << 20,
 		Displays:       10 << 20,
 		Code:           1 << 20,

@@ -5,7 +5,7 @@ import "testing"
 // BenchmarkCapture is what keeping a guest's output costs, a full pipe at a
 // time, once the head and the tail are there.
 func BenchmarkCapture(b *testing.B) {
-	c := newCapture(DefaultLimits().Output)
+	c := newCapture(DefaultLimits().Stdout)
 	piece := make([]byte, 64<<10)
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {

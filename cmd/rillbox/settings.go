@@ -41,6 +41,8 @@ type config struct {
 	MinReleaseAge                       time.Duration
 	IndexURL, CDNURL                    string
 	Warm                                int
+	Output                              int64
+	StdoutSize, StderrSize              int64 // notSet means Output
 	Limits                              supervisor.Limits
 	LogLevel                            string
 
@@ -74,6 +76,9 @@ func newConfig() *config {
 		CacheMaxBytes: 10 << 30,
 		FetchPackages: true,
 		Warm:          1,
+		Output:        1 << 20,
+		StdoutSize:    notSet,
+		StderrSize:    notSet,
 		Limits:        supervisor.DefaultLimits(),
 		LogLevel:      "info",
 	}
@@ -109,7 +114,9 @@ func newConfig() *config {
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
 	add("memory", sizeFrom(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
 	add("cpus", processors(&c.Limits.CPUs), "processors' worth of time that a program gets, however many threads it has; 0.5 is half of one")
-	add("output", size(&c.Limits.Output), "bytes kept of each output stream")
+	add("output", size(&c.Output), "bytes kept of each output stream")
+	add("stdout_size", optionalSize(&c.StdoutSize), "bytes kept of standard output, where that is not what output says")
+	add("stderr_size", optionalSize(&c.StderrSize), "bytes kept of standard error, where that is not what output says")
 	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
 	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
 	add("file_size", size(&c.Limits.FileBytes), "largest file that a program may write")
@@ -222,6 +229,13 @@ func (c *config) complete() error {
 		return fmt.Errorf("cache_dir %q: %w", c.CacheDir, err)
 	}
 	c.CacheDir = dir
+	c.Limits.Stdout, c.Limits.Stderr = c.Output, c.Output
+	if c.StdoutSize != notSet {
+		c.Limits.Stdout = c.StdoutSize
+	}
+	if c.StderrSize != notSet {
+		c.Limits.Stderr = c.StderrSize
+	}
 	if c.Limits.MaxTimeout < c.Limits.Timeout {
 		c.Limits.MaxTimeout = c.Limits.Timeout
 	}

@@ -130,7 +130,7 @@ func TestAFlagGivenAgainAddsToItsList(t *testing.T) {
 // What `rillbox config` prints is a configuration file that gives the same again.
 func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	first, err := load(t, "", []string{"DENO_PERMISSION_ARGS=--allow-net=x '--allow-read=/a b'", "RILLBOX_MIN_RELEASE_AGE=7d",
-		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_CPUS=0.5", "RILLBOX_DENY_PACKAGES=left-*,right"})
+		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_CPUS=0.5", "RILLBOX_STDERR_SIZE=4KiB", "RILLBOX_DENY_PACKAGES=left-*,right"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +145,26 @@ func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	for i, s := range first.settings {
 		if got := second.settings[i].value.String(); got != s.value.String() {
 			t.Errorf("%s = %q when read again, was %q", s.key, got, s.value)
+		}
+	}
+}
+
+func TestEachStreamMayHaveALimitOfItsOwn(t *testing.T) {
+	for _, row := range []struct {
+		args           []string
+		stdout, stderr int64
+	}{
+		{nil, 1 << 20, 1 << 20},
+		{[]string{"--output=2KiB"}, 2 << 10, 2 << 10},
+		{[]string{"--output=2KiB", "--stderr-size=0"}, 2 << 10, 0},
+		{[]string{"--stdout-size=3KiB", "--output=2KiB"}, 3 << 10, 2 << 10},
+	} {
+		c, err := load(t, `stderr_size = ""`, nil, row.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Limits.Stdout != row.stdout || c.Limits.Stderr != row.stderr {
+			t.Errorf("%q: %d, %d", row.args, c.Limits.Stdout, c.Limits.Stderr)
 		}
 	}
 }

@@ -185,8 +185,29 @@ var byteUnits = []struct {
 // size is a number of bytes, with or without a unit ("512MiB").
 func size(p *int64) value { return sizeFrom(p, 0) }
 
+// notSet is an optional size that was not given.
+const notSet = -1
+
+// optionalSize is a size, or nothing.
+func optionalSize(p *int64) value {
+	s := sizeFrom(p, 0)
+	parse := func(text string) (int64, error) {
+		if text == "" {
+			return notSet, nil
+		}
+		return s.parse(text)
+	}
+	format := func(n int64) string {
+		if n == notSet {
+			return ""
+		}
+		return formatSize(n)
+	}
+	return scalar[int64]{p, "size", parse, format}
+}
+
 // sizeFrom is a size of at least some bytes.
-func sizeFrom(p *int64, least int64) value {
+func sizeFrom(p *int64, least int64) scalar[int64] {
 	parse := func(s string) (int64, error) {
 		number, unit := strings.TrimSpace(s), int64(1)
 		for _, u := range byteUnits {
