@@ -37,7 +37,7 @@ type Options struct {
 	AllowImport []string
 	// DenoPath is an operator's own binary; empty means the pinned one.
 	DenoPath string
-	// Env names the variables of our environment that programs get.
+	// Env are the variables that programs get; see Variables.
 	Env []string
 	// Policy is what may be fetched and used. Where it sets no minimum release
 	// age, Deno's own holds: 24 hours for npm and JSR.

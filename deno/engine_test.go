@@ -371,13 +371,13 @@ func TestHermetic(t *testing.T) {
 	registry.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "registry";`})
 	own := ownCache(t, t.TempDir(), false)
 	t.Chdir(dir)
-	e := newEngine(t, "--allow-env --allow-read=.", own, func(o *deno.Options) { o.Env = []string{"RILLBOX_NAMED", "RILLBOX_ABSENT"} })
+	e := newEngine(t, "--allow-env --allow-read=.", own, func(o *deno.Options) { o.Env = []string{"RILLBOX_NAMED", "RILLBOX_ABSENT", "GIVEN=a=b,c"} })
 	r := run(t, e, supervisor.Program{Code: `import left from "left"; console.log(JSON.stringify(Deno.env.toObject())); export default left`})
 	if string(r.Value) != `"registry"` {
 		t.Errorf("have %s %+v", r.Value, r.Error)
 	}
 	env := r.Stdout.String()
-	if strings.Contains(env, "s3cret") || strings.Contains(env, "NODE_OPTIONS") || strings.Contains(env, `"HOME"`) || !strings.Contains(env, `"RILLBOX_NAMED":"named"`) {
+	if strings.Contains(env, "s3cret") || strings.Contains(env, "NODE_OPTIONS") || strings.Contains(env, `"HOME"`) || !strings.Contains(env, `"RILLBOX_NAMED":"named"`) || !strings.Contains(env, `"GIVEN":"a=b,c"`) {
 		t.Errorf("the environment is %s", env)
 	}
 	for name, code := range map[string]string{

@@ -205,12 +205,7 @@ func (e *Engine) environment(denoDir string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, name := range e.options.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
+	return append(env, environ(e.options.Env)...)
 }
 
 // withRegistries tells Deno where the packages of the plan came from, which is

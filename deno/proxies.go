@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// IgnoreProxies hides the variables that name a proxy, but for those that we
-// pass on, from a program that may not reach every host: Deno looks at them
+// IgnoreProxies hides the variables that name a proxy, but for those of the list of
+// Variables, from a program that may not reach every host: Deno looks at them
 // whenever it makes an HTTP client, asks no permission for the proxy's address,
 // and would let a program that can set them send its requests anywhere.
 func (p Permissions) IgnoreProxies(passedOn []string) Permissions {
@@ -14,7 +14,10 @@ func (p Permissions) IgnoreProxies(passedOn []string) Permissions {
 		return p
 	}
 	return p.With("ignore-env", slices.DeleteFunc(slices.Clone(proxyVariables), func(name string) bool {
-		return slices.Contains(passedOn, name)
+		return slices.ContainsFunc(passedOn, func(item string) bool {
+			given, _, _ := strings.Cut(item, "=")
+			return given == name
+		})
 	})...)
 }
 

@@ -169,7 +169,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	child.Child, err = supervisor.Start(supervisor.Command{
 		Path:       around.See(rt.deno.Path, "/rillbox/deno", launcher.Read|launcher.Execute),
 		Args:       argv,
-		Env:        slices.Concat(e.environment(), around.Environment(), []string{"HOME=" + home, "DENO_DIR=" + filepath.Join(home, "deno")}),
+		Env:        slices.Concat(e.environment(own.guest), around.Environment(), []string{"HOME=" + home, "DENO_DIR=" + filepath.Join(home, "deno")}),
 		Dir:        dir,
 		WorkDir:    own.workspace,
 		Cwd:        cwd,
@@ -197,27 +197,19 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 	return child, nil
 }
 
-// environment is what a child gets beside its own directories.
-func (e *Engine) environment() []string {
+// environment is what a child gets beside its own directories; a guest's has the
+// operator's variables.
+func (e *Engine) environment(guest bool) []string {
 	env := []string{
 		"NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1", "LANG=C.UTF-8",
 		// glibc keeps what is freed below this many bytes; by default up to 64 MiB,
 		// the 27 MB among them that V8 takes to compile Python's interpreter.
 		"MALLOC_TRIM_THRESHOLD_=1048576",
 	}
-	for name, value := range e.variables() {
-		env = append(env, name+"="+value)
-	}
-	return env
-}
-
-// variables are those of our environment that programs get.
-func (e *Engine) variables() map[string]string {
-	variables := map[string]string{}
-	for _, name := range e.o.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			variables[name] = value
+	if guest {
+		for name, value := range deno.Variables(e.o.Env) {
+			env = append(env, name+"="+value)
 		}
 	}
-	return variables
+	return env
 }

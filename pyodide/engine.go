@@ -44,7 +44,7 @@ type Options struct {
 	Path, DenoPath string
 	// Permissions are what every Python program may do.
 	Permissions deno.Permissions
-	// Env names the variables of our environment that programs get.
+	// Env are the variables that programs get; see deno.Variables.
 	Env []string
 	// IndexURL is the package index; empty means pip's configuration, and
 	// without one what micropip asks by itself.

@@ -332,9 +332,9 @@ func TestPermissions(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("RILLBOX_TEST_SECRET", "s3cret")
 	t.Setenv("RILLBOX_TEST_NAMED", "given")
-	e := newEngine(t, permit(t, "--allow-env"), func(o *Options) { o.Env = []string{"RILLBOX_TEST_NAMED", "RILLBOX_TEST_UNSET"} })
-	r := completed(t, e, python("import os, js\n[os.environ.get('RILLBOX_TEST_NAMED'), os.environ.get('RILLBOX_TEST_SECRET'), str(js.Deno.env.get('RILLBOX_TEST_SECRET'))]"))
-	if string(r.Value) != `["given", null, "None"]` {
+	e := newEngine(t, permit(t, "--allow-env"), func(o *Options) { o.Env = []string{"RILLBOX_TEST_NAMED", "RILLBOX_TEST_UNSET", "GIVEN=a=b,c"} })
+	r := completed(t, e, python("import os, js\n[os.environ.get('RILLBOX_TEST_NAMED'), os.environ.get('RILLBOX_TEST_SECRET'), os.environ.get('GIVEN'), js.Deno.env.get('GIVEN'), str(js.Deno.env.get('RILLBOX_TEST_SECRET'))]"))
+	if string(r.Value) != `["given", null, "a=b,c", "a=b,c", "None"]` {
 		t.Errorf("value %s", r.Value)
 	}
 }

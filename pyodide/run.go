@@ -131,7 +131,7 @@ func (r *run) request() request {
 	limits := r.e.o.Limits
 	return request{
 		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages,
-		Env: r.e.variables(), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.grant.BaseURL(), Echo: r.program.Echo,
+		Env: deno.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.grant.BaseURL(), Echo: r.program.Echo,
 	}
 }
 

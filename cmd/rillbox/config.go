@@ -51,7 +51,11 @@ func (c *config) print(w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("setting %s: %w", s.key, err)
 		}
-		if _, err := fmt.Fprintf(w, "%-46s # %s\n", bytes.TrimSpace(line), s.from); err != nil {
+		from := s.from
+		if v, ok := s.value.(*variables); ok {
+			from += v.hidden()
+		}
+		if _, err := fmt.Fprintf(w, "%-46s # %s\n", bytes.TrimSpace(line), from); err != nil {
 			return err
 		}
 	}

@@ -77,10 +77,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 }
 
 // serveLines starts a server, and gives what it answers to one line after the other.
-func serveLines(t *testing.T, env []string) (ask func(line string) string) {
+func serveLines(t *testing.T, env []string, change ...func(*exec.Cmd)) (ask func(line string) string) {
 	t.Helper()
 	cmd := exec.Command("rillbox", "serve", "--quiet")
 	cmd.Env = env
+	for _, f := range change {
+		f(cmd)
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,9 @@ type config struct {
 
 	DenoPath, PyodidePath               string
 	DenoPermissions, PyodidePermissions deno.Permissions
-	AllowImport, Env                    []string
+	AllowImport                         []string
+	Env, Variables                      []string // those of EnvFile and Env
+	EnvFile                             string
 	AllowPackages, DenyPackages         []string
 	FetchPackages                       bool
 	MinReleaseAge                       time.Duration
@@ -99,7 +101,8 @@ func newConfig() *config {
 	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("workspace", directory{&c.Workspace}, "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
-	add("env", &list{p: &c.Env}, "names of environment variables that programs get")
+	add("env", &variables{p: &c.Env}, "environment variables that programs get: NAME for the one that rillbox has, or NAME=value, which nothing shows again")
+	add("env_file", text(&c.EnvFile), "file with more of them, one NAME=value a line, for secrets; env outweighs it")
 	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
 	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages and hosts that may be used, as globs; empty means any")
 	add("deny_packages", &list{p: &c.DenyPackages}, "packages and hosts that may not be used, as globs")
@@ -196,6 +199,9 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 				wrong = append(wrong, fmt.Errorf("%s: %s = %v: %w", c.file, s.key, inFile, err))
 			}
 		}
+		if v, ok := s.value.(*variables); ok && v.wrong != nil {
+			wrong = append(wrong, fmt.Errorf("%s from %s: %w", s.key, s.from, v.wrong))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		wrong = append(wrong, fmt.Errorf("%s: unknown key %q", c.file, key))
@@ -229,6 +235,10 @@ func (c *config) complete() error {
 		return fmt.Errorf("cache_dir %q: %w", c.CacheDir, err)
 	}
 	c.CacheDir = dir
+	if c.Variables, err = readVariables(c.EnvFile); err != nil {
+		return err
+	}
+	c.Variables = append(c.Variables, c.Env...)
 	c.Limits.Stdout, c.Limits.Stderr = c.Output, c.Output
 	if c.StdoutSize != notSet {
 		c.Limits.Stdout = c.StdoutSize
