@@ -38,6 +38,10 @@ type Options struct {
 	Supervisor *supervisor.Supervisor
 	// Version is Rillbox's own.
 	Version string
+	// Name is what the server calls itself; empty means Rillbox.
+	Name string
+	// Instructions are the operator's, which come before the server's own.
+	Instructions string
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
 	// Workspaces are where files are; without it there are no tools and no
@@ -91,7 +95,7 @@ func New(o Options) *Server {
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	options := &mcp.ServerOptions{
-		Instructions: s.instructions(),
+		Instructions: joined(o.Instructions, s.instructions()),
 		Logger:       slog.New(quiet{o.Log.Handler()}),
 		// The tools never change while the server runs, so no listChanged.
 		Capabilities: &mcp.ServerCapabilities{
@@ -104,7 +108,11 @@ func New(o Options) *Server {
 	if o.Workspaces != nil {
 		options.CompletionHandler = s.complete
 	}
-	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}, options)
+	self := &mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}
+	if o.Name != "" {
+		self.Name, self.Title = o.Name, o.Name
+	}
+	s.mcp = mcp.NewServer(self, options)
 	s.mcp.AddReceivingMiddleware(tellPlaced, s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
 	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()

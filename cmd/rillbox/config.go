@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -47,7 +46,7 @@ func (c *config) describe() string {
 // print writes the settings in force as TOML, with a comment on where each is from.
 func (c *config) print(w io.Writer) error {
 	for _, s := range c.settings {
-		line, err := toml.Marshal(map[string]any{s.key: s.value.TOML()})
+		line, err := toml.Marshal(map[string]any{"": s.value.TOML()})
 		if err != nil {
 			return fmt.Errorf("setting %s: %w", s.key, err)
 		}
@@ -55,7 +54,7 @@ func (c *config) print(w io.Writer) error {
 		if v, ok := s.value.(*variables); ok {
 			from += v.hidden()
 		}
-		if _, err := fmt.Fprintf(w, "%-46s # %s\n", bytes.TrimSpace(line), from); err != nil {
+		if _, err := fmt.Fprintf(w, "%-46s # %s\n", s.key+strings.TrimPrefix(strings.TrimSpace(string(line)), "''"), from); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,9 @@ func (a *app) serve(ctx context.Context) error {
 		Version:    version(),
 		Offline:    a.config.Offline,
 		Log:        a.log,
+
+		Name:         a.config.ServerName,
+		Instructions: a.config.ServerInstructions,
 	})
 	preparing, cancel := context.WithCancel(ctx)
 	var prepared sync.WaitGroup

@@ -47,6 +47,7 @@ type config struct {
 	StdoutSize, StderrSize              int64 // notSet means Output
 	Limits                              supervisor.Limits
 	LogLevel                            string
+	ServerName, ServerInstructions      string
 
 	once     bool   // one program runs and nothing after it
 	file     string // the TOML file read, "" when there is none
@@ -56,14 +57,14 @@ type config struct {
 // setting is one row of the table that flags, environment, TOML file, help
 // text and `rillbox config` are all made from.
 type setting struct {
-	key   string // the TOML key; the flag is the same with dashes
+	key   string // the TOML key, with a dot in a table; the flag is the same with dashes
 	env   string
 	value value
 	help  string
 	from  string // where the value in force came from, for people
 }
 
-func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
+func (s setting) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(s.key) }
 
 // leastMemory is the least that a program can do something with.
 const leastMemory = 16 << 20
@@ -85,7 +86,7 @@ func newConfig() *config {
 		LogLevel:      "info",
 	}
 	add := func(key string, v value, help string) {
-		env := "RILLBOX_" + strings.ToUpper(key)
+		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if strings.HasSuffix(key, "_permission_args") {
 			env = strings.ToUpper(key)
 		}
@@ -133,6 +134,8 @@ func newConfig() *config {
 	add("running", count(&c.Limits.Running), "programs that run at once")
 	add("waiting", count(&c.Limits.Waiting), "programs that may wait for a place; more are told to come back")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
+	add("server.name", name(&c.ServerName), "what the MCP server calls itself; empty means rillbox")
+	add("server.instructions", text(&c.ServerInstructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
 
@@ -140,7 +143,7 @@ func newConfig() *config {
 // the rest belong to the commands that run programs.
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
-	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting"}
+	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those
@@ -172,6 +175,12 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 	table, err := c.readFile(path)
 	if err != nil {
 		return err
+	}
+	if inTable, ok := table["server"].(map[string]any); ok {
+		delete(table, "server")
+		for key, v := range inTable {
+			table["server."+key] = v
+		}
 	}
 	env := map[string]string{}
 	for _, e := range environ {

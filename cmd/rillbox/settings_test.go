@@ -73,6 +73,8 @@ func TestWrongSettingsAreRefusedByName(t *testing.T) {
 		want    string
 	}{
 		{"unknown key", "tiemout = 3", nil, `unknown key "tiemout"`},
+		{"unknown key of a table", "[server]\nnmae = 3", nil, `unknown key "server.nmae"`},
+		{"name of two lines", `server.name = "a\nb"`, nil, "server.name = a\nb: want one line"},
 		{"unknown table", "[limits]\ntimeout = 3", nil, `unknown key "limits"`},
 		{"unknown variable", "", []string{"RILLBOX_TIEMOUT=3"}, "RILLBOX_TIEMOUT"},
 		{"bad time", `timeout = "soon"`, nil, "timeout = soon"},
@@ -135,7 +137,7 @@ func TestAFlagGivenAgainAddsToItsList(t *testing.T) {
 // What `rillbox config` prints is a configuration file that gives the same again.
 func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	first, err := load(t, "", []string{"DENO_PERMISSION_ARGS=--allow-net=x '--allow-read=/a b'", "RILLBOX_MIN_RELEASE_AGE=7d",
-		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_CPUS=0.5", "RILLBOX_STDERR_SIZE=4KiB", "RILLBOX_DENY_PACKAGES=left-*,right"})
+		"RILLBOX_MEMORY=768MiB", "RILLBOX_OFFLINE=1", "RILLBOX_RUNNING=3", "RILLBOX_CPUS=0.5", "RILLBOX_STDERR_SIZE=4KiB", "RILLBOX_SERVER_INSTRUCTIONS=Ours.\n\"Ask\" first.", "RILLBOX_DENY_PACKAGES=left-*,right"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,18 @@ func text(p *string) value {
 	return scalar[string]{p, "string", func(s string) (string, error) { return s, nil }, same}
 }
 
+// name is a text of one line without what can't be seen, or empty.
+func name(p *string) value {
+	const most = 200 // bytes
+	parse := func(s string) (string, error) {
+		if s != supervisor.ShowLine(s, most) {
+			return "", fmt.Errorf("want one line of at most %d bytes that can be seen", most)
+		}
+		return s, nil
+	}
+	return scalar[string]{p, "string", parse, func(s string) string { return s }}
+}
+
 // choice is a text that must be one of the words given.
 func choice(p *string, words ...string) value {
 	parse := func(s string) (string, error) {
