@@ -94,6 +94,9 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	if !slices.Contains(stages, "fetching left 1.2.0") || !slices.Contains(stages, "fetching deep 2.0.1") {
 		t.Errorf("the stages do not tell what is fetched: %q", stages)
 	}
+	if none := run(t, e, supervisor.Program{Code: "1"}); got.Installing <= 0 || none.Installing != 0 {
+		t.Errorf("packages took %v, none %v", got.Installing, none.Installing)
+	}
 	if len(got.Notes) > 0 {
 		t.Errorf("the notes tell what the packages do: %q", got.Notes)
 	}

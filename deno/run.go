@@ -5,12 +5,13 @@ package deno
 import (
 	"context"
 	"errors"
+	"time"
 
 	"rillbox/supervisor"
 )
 
 // Run runs one program in one fresh Deno process.
-func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (r supervisor.Result, err error) {
 	permissions, err := e.options.Permissions.Narrow(p.Permissions)
 	if err != nil {
 		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
@@ -42,15 +43,22 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		return supervisor.Result{}, err
 	}
 	var install plan
+	var installing time.Duration
 	if len(wanted.roots) > 0 {
+		began := time.Now()
 		install, err = e.plan(ctx, binary, permissions, wanted.roots, emit)
+		installing = time.Since(began)
 		var missing *PackageError
 		var ended endedError
 		switch {
 		case errors.As(err, &missing):
-			return packageFailure(missing), nil
+			r = packageFailure(missing)
+			r.Installing = installing
+			return r, nil
 		case errors.As(err, &ended):
-			return Outcome{}.Into(ended.exit), nil
+			r = Outcome{}.Into(ended.exit)
+			r.Installing = installing
+			return r, nil
 		case err != nil:
 			return supervisor.Result{}, err
 		}
@@ -70,12 +78,12 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		return supervisor.Result{}, err
 	}
 	process := m.usesProcess() || len(wanted.roots) > 0 && !install.NoProcess
-	r, err := w.run(ctx, p, m, process, e.options.Limits, emit)
+	r, err = w.run(ctx, p, m, process, e.options.Limits, emit)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
 	refine(&r, p, m, scan)
-	r.Packages = install.Packages
+	r.Packages, r.Installing = install.Packages, installing
 	if m.tooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}

@@ -27,6 +27,7 @@ type sessionCell struct {
 	typescript bool
 	requires   []string // what has to be loaded for require
 	packages   cellPackages
+	installing time.Duration
 	tooHard    bool
 	began      bool // its code has been given to the child
 	shown      displays
@@ -109,17 +110,20 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 	if c.name = p.Name; !plainName().MatchString(c.name) {
 		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
 	}
+	began := time.Now()
 	var err error
 	c.packages, err = c.plan(ctx, found.Imports, p.Packages, c.emit)
+	c.installing = time.Since(began)
 	var missing *PackageError
 	var ended endedError
 	switch {
 	case errors.As(err, &missing):
 		failed := packageFailure(missing)
+		failed.Installing = c.installing
 		return &failed, nil
 	case errors.As(err, &ended):
 		failed := Outcome{}.Into(ended.exit)
-		failed.State = supervisor.StateKept
+		failed.State, failed.Installing = supervisor.StateKept, c.installing
 		return &failed, nil
 	case err != nil:
 		return nil, err
@@ -232,7 +236,7 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	}
 	result.CPU -= before
 	result.Duration = duration
-	result.Packages = c.packages.planned
+	result.Packages, result.Installing = c.packages.planned, c.installing
 	result.Notes = append(result.Notes, c.packages.notes...)
 	if kept && waits {
 		result.Notes = append(result.Notes, "what the interrupted cell waited for may still come; it then goes on beside later cells")

@@ -66,6 +66,7 @@ func (c *cell) do(ctx context.Context, request any) supervisor.Result {
 	if !c.started.IsZero() {
 		result.Duration = ended.Sub(c.started)
 	}
+	result.Installing = c.installing(ended)
 	c.tellPackages(&result)
 	c.e.makeImages(c.rt, c.lacking)
 	for _, file := range c.files() {

@@ -35,6 +35,7 @@ type run struct {
 	said    plan       // what was installed before the program started
 	lacking []planFile // of that, what has no image yet
 	before  int        // how many files had been served by then
+	wished  time.Time  // when the wish came; zero before
 	started time.Time  // of the program; zero before
 	fatal   string     // what broke Python
 	unread  error      // why the plan, if there is one, is not used
@@ -98,8 +99,20 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	if !r.started.IsZero() {
 		result.Duration = ended.Sub(r.started)
 	}
+	result.Installing = r.installing(ended)
 	r.tellPackages(&result)
 	return result, nil
+}
+
+// installing is how long the program's packages took, up to the run's end.
+func (r *run) installing(ended time.Time) time.Duration {
+	switch {
+	case r.wished.IsZero():
+		return 0
+	case r.started.IsZero():
+		return ended.Sub(r.wished)
+	}
+	return r.started.Sub(r.wished)
 }
 
 // tell tells of downloads.
@@ -171,7 +184,7 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 
 // resolve answers what a worker wishes with the plan for it, if there is one.
 func (r *run) resolve(frame deno.Frame) error {
-	r.wish = &wish{}
+	r.wish, r.wished = &wish{}, time.Now()
 	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}

@@ -40,14 +40,12 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		}
 		return s.supervisor.Run(ctx, program, news.emit)
 	})
+	s.logRun(req, program, result, err)
 	if err != nil {
-		s.log.Warn("a program was not run", "execution", id, "language", program.Language, "error", err)
 		return toolError(fmt.Errorf("the program was not run: %w", err)), nil
 	}
 	result.ExecutionID = id
 	news.ended(result.Status, result.Duration)
-	s.log.Info("ran a program", "execution", id, "language", program.Language, "status", result.Status,
-		"exit_code", result.ExitCode, "duration", result.Duration)
 	most := maxOutput
 	if args.MaxOutputBytes != nil {
 		most = int(*args.MaxOutputBytes)

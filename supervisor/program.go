@@ -101,6 +101,9 @@ type Result struct {
 	Error *GuestError
 	// Duration is the wall-clock time of the guest's own code.
 	Duration time.Duration
+	// Waited is how long it waited for its turn, Installing how long its packages
+	// took.
+	Waited, Installing time.Duration
 	// CPU is the processor time of the whole child, its start included.
 	CPU time.Duration
 	// PeakMemory is the largest resident size that the child had, in bytes.

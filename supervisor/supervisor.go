@@ -116,10 +116,11 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 			return Result{}, err
 		}
 		result := cancelledBefore(ctx, in)
-		result.ExecutionID = p.ID
+		result.ExecutionID, result.Waited = p.ID, time.Since(start)
 		return result, nil
 	}
 	defer leave()
+	waited := time.Since(start)
 	if p.Before != nil {
 		if err := p.Before(); err != nil {
 			return Result{}, err
@@ -140,7 +141,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	} else {
 		result, err = engine.Run(ctx, p, serialised(emit))
 	}
-	result.ExecutionID = p.ID
+	result.ExecutionID, result.Waited = p.ID, waited
 	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err

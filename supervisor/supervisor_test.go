@@ -129,3 +129,34 @@ func TestNothingGoesOnAfterClose(t *testing.T) {
 		t.Errorf("an installation began after Close: %v", err)
 	}
 }
+
+func TestAResultSaysHowLongItWaited(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Running = 1
+	started, release := make(chan bool, 2), make(chan bool)
+	s := New(limits, slog.New(slog.DiscardHandler), toolchain{func(context.Context, Program, func(Event)) (Result, error) {
+		started <- true
+		<-release
+		return Result{Status: Completed}, nil
+	}})
+	run := func(ctx context.Context) <-chan Result {
+		done := make(chan Result, 1)
+		go func() {
+			r, _ := s.Run(ctx, Program{Language: Python}, func(Event) {})
+			done <- r
+		}()
+		return done
+	}
+	first := run(t.Context())
+	<-started
+	placed := make(chan bool)
+	second := run(OnPlaced(t.Context(), func() { close(placed) }))
+	<-placed
+	const wait = 30 * time.Millisecond
+	time.Sleep(wait)
+	close(release)
+	<-first
+	if r := <-second; r.Waited < wait {
+		t.Errorf("it waited %v, and is said to have waited %v", wait, r.Waited)
+	}
+}

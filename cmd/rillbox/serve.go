@@ -26,7 +26,9 @@ func newServeCommand(a *app) *cobra.Command {
 		Long: `Serve the Model Context Protocol on standard input and output, for a chat or an
 agent that starts it. It answers at once; runtimes that are missing are fetched in
 the background, and a program that needs one waits for it. Logs go to stderr: lines
-for people at a terminal, JSON lines otherwise.
+for people at a terminal, JSON lines otherwise. Each run is one: whose, in which
+language, with which packages, how it ended and what it took; nothing of its code,
+input or output.
 
 What programs may do is told by DENO_PERMISSION_ARGS (JavaScript and TypeScript)
 and PYODIDE_PERMISSION_ARGS (Python), as Deno permission flags; nothing by default.

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
+)
+
+// logRun logs one line for a run, or for a program that was not run: who, what and
+// how it went; nothing of the code, its input, its environment or its output.
+func (s *Server) logRun(req *mcp.CallToolRequest, p supervisor.Program, r supervisor.Result, err error) {
+	line := s.log.With("execution", p.ID, "client", s.identity(req), "language", p.Language)
+	var refused *supervisor.ProgramError
+	var busy *supervisor.BusyError
+	switch {
+	case errors.As(err, &busy):
+		line.Info("a program was not run", "status", "busy")
+	case errors.As(err, &refused): // its words may be the client's
+		line.Info("a program was not run", "status", "refused")
+	case err != nil:
+		line.Warn("a program was not run", "status", "error", "error", err)
+	default:
+		line.Info("ran a program", "packages", packagesForLog(r.Packages), "status", r.Status, "exit_code", r.ExitCode,
+			slog.Int64("waited_ms", r.Waited.Milliseconds()), slog.Int64("install_ms", r.Installing.Milliseconds()),
+			slog.Int64("run_ms", r.Duration.Milliseconds()), slog.Int64("cpu_ms", r.CPU.Milliseconds()), "peak_memory_bytes", r.PeakMemory)
+	}
+}
+
+// maxIdentity is how many bytes of a client's own words about itself are logged.
+const maxIdentity = 200
+
+// identity is what a client calls itself, else our name for its connection.
+func (s *Server) identity(req *mcp.CallToolRequest) string {
+	if info := req.ClientInfo(); info != nil && info.Name != "" {
+		return supervisor.ShowLine(strings.TrimSpace(info.Name+" "+info.Version), maxIdentity)
+	}
+	return s.clients.name(req.Session)
+}
+
+// packagesForLog are packages by name and version. Of URLs, host and path are
+// logged: the rest may be a secret.
+func packagesForLog(packages []supervisor.Package) string {
+	var list []string
+	for _, p := range packages {
+		name := p.Name
+		if u, err := url.Parse(name); err == nil && u.Host != "" {
+			name = u.Host + u.Path
+		}
+		list = append(list, strings.TrimSpace(supervisor.ShowName(name)+" "+supervisor.ShowLine(p.Version, maxIdentity)))
+	}
+	return strings.Join(list, ", ")
+}
