@@ -38,6 +38,7 @@ type launch struct {
 	keep        string   // its DENO_DIR, where that is not to go with its directory
 	files       []string // the names that its program's file may have
 	args        []string
+	combined    bool // its streams are one
 }
 
 // purpose is all that a child is made for as one comparable value: one made for
@@ -45,7 +46,7 @@ type launch struct {
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
-		l.install.Lock, l.install.Registries, l.install.dir, l.keep, l.files, l.args,
+		l.install.Lock, l.install.Registries, l.install.dir, l.keep, l.files, l.args, fmt.Sprint(l.combined),
 	})
 }
 
@@ -157,6 +158,8 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		WorkDir: l.workspace,
 		Cwd:     cwd,
 		Wall:    around.Wall(),
+
+		Combined: l.combined,
 		// Only the bootstrap module waits until it is asked to run others' code.
 		JoinLater: l.entry == "",
 	}, around, name}, nil

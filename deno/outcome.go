@@ -91,14 +91,16 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 		ExitCode:   exit.Code,
 		Stdout:     exit.Stdout,
 		Stderr:     exit.Stderr,
+		Combined:   exit.Combined,
 		CPU:        exit.CPU,
 		PeakMemory: exit.PeakMemory,
 		Displays:   o.shown.list,
 		Notes:      o.shown.summary(o.Result != nil),
 	}
-	if exit.Status == supervisor.Crashed && (bytes.Contains(exit.Stderr.Head, heapExhausted) || bytes.Contains(exit.Stderr.Tail, heapExhausted)) {
+	errors := r.Errors()
+	if exit.Status == supervisor.Crashed && (bytes.Contains(errors.Head, heapExhausted) || bytes.Contains(errors.Tail, heapExhausted)) {
 		r.Status = supervisor.OutOfMemory
-		r.Stderr = withoutDump(r.Stderr)
+		*errors = withoutDump(*errors)
 		exit.Reason = "the JavaScript heap is full"
 	}
 	switch r.Status {

@@ -23,7 +23,7 @@ func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc)
 	if r.Status != supervisor.Failed {
 		return
 	}
-	if place, ok := cutNeverResolved(&r.Stderr); ok && r.Error == nil {
+	if place, ok := cutNeverResolved(r.Errors()); ok && r.Error == nil {
 		message := "Top-level await promise never resolved"
 		r.Error = &supervisor.GuestError{Name: "Error", Message: message, Traceback: "Error: " + message + "\n    at " + m.name + ":" + place}
 	}

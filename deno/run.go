@@ -72,6 +72,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		compiled:    e.compiler.of(ctx, wanted.modules, install),
 		files:       []string{m.file},
 		args:        p.Args,
+		combined:    p.Combined,
 	})
 	defer ended()
 	if err != nil {

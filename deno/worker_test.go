@@ -126,7 +126,7 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	install := plan{Lock: []byte("{}")}
-	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"a"}}
+	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"a"}, true}
 	fields := reflect.TypeFor[launch]()
 	for i := range fields.NumField() {
 		l := launch{files: aheadFiles}

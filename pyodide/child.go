@@ -26,6 +26,7 @@ type needs struct {
 	// write, and the child's current one; empty for none.
 	workspace string
 	readOnly  bool
+	combined  bool // its streams are one
 	// guest says that the child takes a guest's program, once it is asked to.
 	guest bool
 	// background says that nobody waits for the child, ahead that nobody does yet.
@@ -178,6 +179,7 @@ func (e *Engine) startChild(rt *runtime, granted deno.Permissions, own needs, mo
 		Background: own.background,
 		Ahead:      own.ahead,
 		JoinLater:  own.guest,
+		Combined:   own.combined,
 	}, limits)
 	if err != nil {
 		return started{}, fmt.Errorf("start a Python worker: %w", err)

@@ -219,11 +219,11 @@ func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permis
 // purpose is all that a worker is made for; one made for another is not for a run.
 type purpose struct {
 	permissions, workspace string
-	readOnly               bool
+	readOnly, combined     bool
 }
 
 func purposeOf(permissions deno.Permissions, p supervisor.Program) purpose {
-	return purpose{fmt.Sprintf("%q", permissions.Args()), p.Workspace, p.ReadOnly}
+	return purpose{fmt.Sprintf("%q", permissions.Args()), p.Workspace, p.ReadOnly, p.Combined}
 }
 
 // takeWorker takes a warm worker, or starts one. ended must be called when the

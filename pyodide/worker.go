@@ -72,7 +72,7 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 // startWorker starts a worker for a program; it is ready when its first frame
 // says so. The program's text is not needed yet.
 func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (*worker, error) {
-	return e.launchWorker(rt, permissions, needs{workspace: p.Workspace, readOnly: p.ReadOnly})
+	return e.launchWorker(rt, permissions, needs{workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined})
 }
 
 // launchWorker starts a worker that has what every one needs beside its own needs.

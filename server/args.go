@@ -27,6 +27,7 @@ type runArgs struct {
 	Args           []string `json:"args,omitempty" jsonschema:"Deno.args, process.argv.slice(2) or sys.argv[1:]."`
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"How long the program itself may run."`
 	MaxOutputBytes *int64   `json:"max_output_bytes,omitempty" jsonschema:"How much of what it prints, and of its value, the answer may have."`
+	Output         string   `json:"output,omitempty" jsonschema:"combined: stdout and stderr as one text, in the order written. Not in a session."`
 	Permissions    []string `json:"permissions,omitempty" jsonschema:"Deno permission flags (--allow-net=example.com) that narrow what the operator granted; [] means none. Absent: all that was granted."`
 }
 
@@ -44,6 +45,9 @@ type cancelArgs struct {
 
 // runtimesArgs are the arguments of list_runtimes.
 type runtimesArgs struct{}
+
+// combined is what run_code's output can be.
+const combined = "combined"
 
 // How many strings a list may hold, and how many bytes each of them. They only
 // keep out nonsense; the operator's limits bound what costs something.
@@ -154,6 +158,10 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	if a.Stdin != "" {
 		p.Stdin = strings.NewReader(a.Stdin)
 	}
+	if a.Output != "" && a.Output != combined {
+		return supervisor.Program{}, fmt.Errorf("output %s is not known: use %q, or leave it out for stdout and stderr apart", quote(a.Output), combined)
+	}
+	p.Combined = a.Output == combined
 	if m := a.MaxOutputBytes; m != nil && (*m < minOutput || *m > s.maxOutput()) {
 		return supervisor.Program{}, fmt.Errorf("max_output_bytes %d is out of range: use %d to %d, or leave it out for %d", *m, minOutput, s.maxOutput(), maxOutput)
 	}

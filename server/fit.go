@@ -33,7 +33,7 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 		}
 	}
 	if sizes[0] > share {
-		keep("stdout", textOf(r.Stdout).text)
+		keep(outName(r.Combined), textOf(r.Stdout).text)
 		r.Stdout = shortened(r.Stdout, share)
 	}
 	if sizes[1] > share {

@@ -34,6 +34,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}
 	defer shared.done()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
+	news.combined = program.Combined
 	result, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.Result, error) {
 		if session != "" {
 			return s.supervisor.RunCell(ctx, session, program, news.emit)

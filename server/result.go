@@ -14,10 +14,10 @@ import (
 
 // runOutput is run_code's structured result.
 type runOutput struct {
-	Status          string          `json:"status"`               // How the run ended; anything but completed also sets isError
-	ExitCode        int             `json:"exit_code"`            // The program's exit code; 128 + n when signal n ended it
-	Stdout          string          `json:"stdout"`               // What the program wrote to standard output
-	Stderr          string          `json:"stderr"`               // What the program wrote to standard error
+	Status          string          `json:"status"`    // How the run ended; anything but completed also sets isError
+	ExitCode        int             `json:"exit_code"` // The program's exit code; 128 + n when signal n ended it
+	*Streams                        // Absent with output combined
+	Output          *string         `json:"output,omitempty"`     // Both streams as one, with output combined
 	Truncated       *truncated      `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
 	Result          json.RawMessage `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
 	Error           *guestError     `json:"error,omitempty"`      // What went wrong; absent when nothing did
@@ -33,6 +33,12 @@ type runOutput struct {
 	Notes           []string        `json:"notes,omitempty"`      // What was chosen on the program's behalf
 }
 
+// Streams are what the program wrote.
+type Streams struct {
+	Stdout string `json:"stdout"` // To standard output
+	Stderr string `json:"stderr"` // To standard error
+}
+
 type changedFile struct {
 	Path      string `json:"path"`                // The file's path in the current directory
 	SizeBytes int64  `json:"size_bytes"`          // Its size
@@ -46,6 +52,7 @@ type changedFile struct {
 type truncated struct {
 	Stdout int64 `json:"stdout,omitempty"` // Bytes left out of stdout
 	Stderr int64 `json:"stderr,omitempty"` // Bytes left out of stderr
+	Output int64 `json:"output,omitempty"` // Bytes left out of both as one
 }
 
 type guestError struct {
@@ -84,8 +91,6 @@ func runOutputOf(r supervisor.Result) runOutput {
 	out := runOutput{
 		Status:          string(r.Status),
 		ExitCode:        r.ExitCode,
-		Stdout:          stdout.text,
-		Stderr:          stderr.text,
 		DurationMS:      r.Duration.Milliseconds(),
 		CPUMS:           r.CPU.Milliseconds(),
 		PeakMemoryBytes: r.PeakMemory,
@@ -96,11 +101,19 @@ func runOutputOf(r supervisor.Result) runOutput {
 	for _, note := range r.Notes {
 		out.Notes = append(out.Notes, valid(note))
 	}
-	if stdout.omitted > 0 || stderr.omitted > 0 {
-		out.Truncated = &truncated{Stdout: stdout.omitted, Stderr: stderr.omitted}
+	left := truncated{Stdout: stdout.omitted, Stderr: stderr.omitted}
+	if r.Combined {
+		left = truncated{Output: stdout.omitted}
+		out.Output = &stdout.text
+	} else {
+		out.Streams = &Streams{stdout.text, stderr.text}
 	}
-	for name, n := range map[string]int64{"stdout": stdout.replaced, "stderr": stderr.replaced} {
+	if left != (truncated{}) {
+		out.Truncated = &left
+	}
+	for i, n := range []int64{stdout.replaced, stderr.replaced} {
 		if n > 0 {
+			name := []string{outName(r.Combined), "stderr"}[i]
 			out.Notes = append(out.Notes, fmt.Sprintf("%d bytes of %s are not UTF-8; each is shown as \uFFFD.", n, name))
 		}
 	}
@@ -180,11 +193,12 @@ func (o runOutput) text() string {
 	if e := o.Error; e != nil {
 		fmt.Fprintf(&b, "\nerror: %s\n", e.text())
 	}
-	if o.Stdout != "" {
-		fmt.Fprintf(&b, "\nstdout:\n%s", ended(o.Stdout))
-	}
-	if o.Stderr != "" {
-		fmt.Fprintf(&b, "\nstderr:\n%s", ended(o.Stderr))
+	printed := false
+	for _, stream := range o.streams() {
+		if stream[1] != "" {
+			fmt.Fprintf(&b, "\n%s:\n%s", stream[0], ended(stream[1]))
+			printed = true
+		}
 	}
 	if o.Result != nil {
 		fmt.Fprintf(&b, "\nresult: %s", ended(valueText(o.Result)))
@@ -194,7 +208,7 @@ func (o runOutput) text() string {
 			fmt.Fprintf(&b, "\ndisplay: %s", ended(display.plain(i+1)))
 		}
 	}
-	if o.Status == string(supervisor.Completed) && o.Stdout == "" && o.Stderr == "" && o.Result == nil && len(o.Displays) == 0 {
+	if o.Status == string(supervisor.Completed) && !printed && o.Result == nil && len(o.Displays) == 0 {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
 	}
 	if len(o.Packages) > 0 {
@@ -210,6 +224,22 @@ func (o runOutput) text() string {
 		fmt.Fprintf(&b, "\nnote: %s\n", supervisor.ShowLine(note, maxNote))
 	}
 	return b.String()
+}
+
+// outName is what the first of a run's streams is called.
+func outName(isCombined bool) string {
+	if isCombined {
+		return "output"
+	}
+	return "stdout"
+}
+
+// streams are what the program wrote, by name and text.
+func (o runOutput) streams() [][2]string {
+	if o.Output != nil {
+		return [][2]string{{outName(true), *o.Output}}
+	}
+	return [][2]string{{outName(false), o.Stdout}, {"stderr", o.Stderr}}
 }
 
 // text is the traceback, which in both languages names the error itself, or

@@ -59,6 +59,7 @@ type stream struct {
 	closing chan struct{}
 	done    chan struct{}
 
+	combined bool    // what comes as stdout is both streams
 	progress float64 // only the sender's
 }
 
@@ -251,6 +252,9 @@ func (s *stream) tell(n *news) {
 	if n.kind == supervisor.Stderr {
 		name = "stderr"
 	}
+	if s.combined {
+		name = "output"
+	}
 	text := textOf(supervisor.Captured{Head: n.head, Tail: n.tail, Omitted: n.omitted}).text
 	s.notify(name, name+": "+text)
 	s.message("debug", name, text)
@@ -277,7 +281,7 @@ func (s *stream) notify(event, message string) {
 
 // Names in _meta of the progress notifications.
 const (
-	metaEvent     = "rillbox/event"        // started, stage, stdout, stderr or running
+	metaEvent     = "rillbox/event"        // started, stage, stdout, stderr, output or running
 	metaExecution = "rillbox/execution_id" // the run's id
 )
 

@@ -25,6 +25,7 @@ func (s *Server) addTools() {
 	timeout.Default = jsonNumber(s.limits.Timeout.Seconds())
 	most := run.Properties["max_output_bytes"]
 	most.Minimum, most.Maximum, most.Default = number(minOutput), number(float64(s.maxOutput())), jsonNumber(maxOutput)
+	run.Properties["output"].Enum = []any{combined}
 	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
 	ran := outputFor[runOutput]()
 	ran.Properties["status"].Enum = []any{

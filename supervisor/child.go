@@ -57,6 +57,9 @@ type Command struct {
 	JoinLater bool
 	// Duplex makes descriptor 3 a socket, so that frames go both ways.
 	Duplex bool
+	// Combined makes descriptors 1 and 2 one pipe, so that what is written to them is
+	// read in the order in which it was written, as Stdout.
+	Combined bool
 	// Stdin is the child's descriptor 0, which Start closes on our side. nil
 	// means a pipe, whose other end Child.Stdin gives.
 	Stdin *os.File
@@ -115,8 +118,10 @@ type Exit struct {
 	CPU time.Duration
 	// PeakMemory is its largest resident size, in bytes.
 	PeakMemory int64
-	// Stdout and Stderr are what was kept of its output.
+	// Stdout and Stderr are what was kept of its output; Combined says that all of it
+	// is Stdout.
 	Stdout, Stderr Captured
+	Combined       bool
 }
 
 // Start starts a child. Its output stays in the pipes until Attach.
@@ -142,6 +147,8 @@ func Start(command Command, limits Limits) (*Child, error) {
 		var err error
 		if fd == 0 && command.Stdin != nil {
 			ends[fd].theirs = command.Stdin
+		} else if fd == 2 && command.Combined {
+			ends[fd].theirs = ends[1].theirs
 		} else if ends[fd], err = newDescriptor(fd, command.Duplex); err != nil {
 			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
@@ -173,6 +180,10 @@ func Start(command Command, limits Limits) (*Child, error) {
 		undo()
 		return nil, err
 	}
+	keep := limits.Stdout
+	if command.Combined {
+		keep += limits.Stderr
+	}
 	c := &Child{
 		command: command,
 		limits:  limits,
@@ -180,7 +191,7 @@ func Start(command Command, limits Limits) (*Child, error) {
 		process: started.Process,
 		sockets: started,
 		stdin:   ends[0].ours,
-		out:     newStream(ends[1].ours, Stdout, limits.Stdout),
+		out:     newStream(ends[1].ours, Stdout, keep),
 		err:     newStream(ends[2].ours, Stderr, limits.Stderr),
 		frames:  &frames{File: ends[3].ours},
 		joined:  make(chan struct{}),
@@ -467,6 +478,7 @@ func (c *Child) Wait() Exit {
 		PeakMemory: c.end.peak,
 		Stdout:     c.out.end(),
 		Stderr:     c.err.end(),
+		Combined:   c.command.Combined,
 	}
 	status := c.end.status
 	switch {

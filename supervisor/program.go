@@ -50,6 +50,9 @@ type Program struct {
 	// Echo asks a session's cell to show its value also where it has no form but
 	// its text, as the language's own REPL prints it: as the last of the displays.
 	Echo bool
+	// Combined makes one stream of stdout and stderr, in the order in which they were
+	// written: Result.Stdout. A session's cells can't have it.
+	Combined bool
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration
@@ -84,8 +87,10 @@ type Result struct {
 	Status      Status
 	// ExitCode is the child's exit status; 128+n when signal n ended it.
 	ExitCode int
-	// Stdout and Stderr are what was kept of the guest's streams.
+	// Stdout and Stderr are what was kept of the guest's streams. Combined says that
+	// they are one, Stdout.
 	Stdout, Stderr Captured
+	Combined       bool
 	// Value is the program's value as JSON (Python's last expression, the
 	// default export of JavaScript and TypeScript); nil when there is none.
 	// A value with no JSON form is its printed form, as a JSON string.
@@ -113,6 +118,14 @@ type Result struct {
 	// Notes tell what was chosen on the program's behalf, or left out, one
 	// sentence each.
 	Notes []string
+}
+
+// Errors is the stream to which the guest's runtime writes its own errors.
+func (r *Result) Errors() *Captured {
+	if r.Combined {
+		return &r.Stdout
+	}
+	return &r.Stderr
 }
 
 // GuestError is an error of the guest's program.

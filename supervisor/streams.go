@@ -13,7 +13,7 @@ import (
 // that is read is kept and emitted under its lock, so that whoever holds the
 // lock and has read the pipe empty has all that the guest wrote before.
 type stream struct {
-	file *os.File
+	file *os.File // nil where there is none
 	kind EventKind
 
 	mu     sync.Mutex

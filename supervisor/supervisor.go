@@ -101,6 +101,9 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	if err != nil {
 		return Result{}, err
 	}
+	if in != nil && p.Combined {
+		return Result{}, &ProgramError{"the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session"}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, err := s.begin(p.ID, execution{p.Client, p.Language, in, cancel})
