@@ -26,6 +26,7 @@
 //	locks/                     locks by name
 //	live/                      one locked file a process, listing what it uses
 //	tmp/                       one directory a process
+//	format                     the number of all this
 //
 // RATIONALE.md beside this file says why it is so.
 package cache
@@ -117,7 +118,15 @@ func Open(dir string, o Options) (*Cache, error) {
 		now: time.Now, verified: map[string]stamp{},
 	}
 	c.stopped, c.stop = context.WithCancel(context.Background())
-	if err := c.makeDirs(); err != nil {
+	err = c.ownDir()
+	earlier := false
+	if err == nil {
+		earlier, err = c.checkFormat()
+	}
+	if err == nil {
+		err = c.makeDirs()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open the cache in %s: %w (set %s to use another directory)", dir, err, DirEnv)
 	}
 	swept := c.sweepDead()
@@ -129,6 +138,12 @@ func Open(dir string, o Options) (*Cache, error) {
 		return nil, fmt.Errorf("open the cache in %s: %w", dir, err)
 	case swept != nil:
 		log.Warn("cannot remove what a dead process left in the cache", "dir", dir, "err", swept)
+	}
+	if earlier {
+		log.Warn("an earlier version wrote the cache: what can be verified is used, the rest is fetched again when it is wanted", "dir", dir)
+	}
+	if err := c.writeFormat(); err != nil && !cannotWrite(err) {
+		return nil, errors.Join(fmt.Errorf("open the cache in %s: note its format: %w", dir, err), c.live.close())
 	}
 	c.trimSometimes()
 	return c, nil
@@ -151,7 +166,8 @@ func (c *Cache) Offline() bool { return c.offline }
 // DenoDir is where Deno keeps npm:, jsr: and URL modules (its DENO_DIR).
 func (c *Cache) DenoDir() string { return filepath.Join(c.dir, "deno") }
 
-func (c *Cache) makeDirs() error {
+// ownDir makes the cache's directory, and checks that nobody else can write to it.
+func (c *Cache) ownDir() error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
@@ -173,6 +189,10 @@ func (c *Cache) makeDirs() error {
 			return fmt.Errorf("its group may write to it, so its content can't be trusted: %w", err)
 		}
 	}
+	return nil
+}
+
+func (c *Cache) makeDirs() error {
 	for _, sub := range []string{"blobs/sha256", "index", "trees", "deno", "locks", "live", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, sub), 0o700); err != nil {
 			return err

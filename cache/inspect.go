@@ -12,6 +12,8 @@ type Info struct {
 	Dir   string
 	Bytes int64               // of all entries; a blob of two names counts once
 	Kinds map[string]KindInfo // by kind
+	// Unknown are modules of Deno's that an earlier version fetched, which nothing uses.
+	Unknown int
 }
 
 // KindInfo counts the entries of one kind.
@@ -22,6 +24,10 @@ type KindInfo struct {
 
 // Info says what the cache holds, without verifying it.
 func (c *Cache) Info() (Info, error) {
+	records, err := c.denoRecords()
+	if err != nil {
+		return Info{}, err
+	}
 	unlock, err := c.lockStore(false)
 	if err != nil {
 		return Info{}, err
@@ -42,6 +48,15 @@ func (c *Cache) Info() (Info, error) {
 			info.Bytes += e.size
 		}
 		counted[e.blob] = true
+	}
+	parts, err := denoParts(c.DenoDir())
+	if err != nil {
+		return Info{}, fmt.Errorf("look through the cache in %s: %w", c.dir, err)
+	}
+	for _, path := range parts {
+		if _, known := records[path]; !known {
+			info.Unknown++
+		}
 	}
 	return info, nil
 }

@@ -52,11 +52,13 @@ func tryLock(path string) (*flock.Flock, error) {
 	}
 }
 
+const storeLock = "store.lock"
+
 // lockStore guards the moments in which entries appear or go. Lookups and
 // commits share it; Trim, Clear and the removal of a corrupt entry have it
 // alone. It is held for as short as possible and never while making something.
 func (c *Cache) lockStore(alone bool) (unlock func(), err error) {
-	l := newFlock(filepath.Join(c.dir, "store.lock"))
+	l := newFlock(filepath.Join(c.dir, storeLock))
 	if alone {
 		err = l.Lock()
 	} else if err = l.RLock(); cannotWrite(err) {

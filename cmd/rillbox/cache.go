@@ -70,9 +70,7 @@ they are wanted next. The exit status is 1 if there were any.`,
 				fmt.Fprintf(out, "; %d removed, to be fetched or made again when they are wanted next", len(report.Corrupt))
 			}
 			fmt.Fprintln(out)
-			if report.Unknown > 0 {
-				fmt.Fprintf(out, "%d modules that an earlier version fetched can't be verified, and are not used\n", report.Unknown)
-			}
+			fmt.Fprint(out, unknownModules(report.Unknown))
 			if corrupt > 0 {
 				return exitStatus(1)
 			}
@@ -136,7 +134,19 @@ func printInfo(w io.Writer, info cache.Info) error {
 		fmt.Fprintf(table, "%s\t%d\t%s\n", kind, k.Count, megabytes(k.Bytes))
 	}
 	fmt.Fprintf(table, "all\t\t%s\tin %s\n", megabytes(info.Bytes), info.Dir)
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, unknownModules(info.Unknown))
+	return err
+}
+
+// unknownModules is a line on modules of which nothing tells what they should be.
+func unknownModules(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d modules that an earlier version fetched can't be verified, and are not used; `rillbox cache clear` removes them\n", n)
 }
 
 func printFreed(w io.Writer, freed cache.Freed, err error) error {

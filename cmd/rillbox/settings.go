@@ -212,12 +212,12 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 			wrong = append(wrong, fmt.Errorf("%s from %s: %w", s.key, s.from, v.wrong))
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(table)) {
-		wrong = append(wrong, fmt.Errorf("%s: unknown key %q", c.file, key))
-	}
-	var known []string
+	var keys, known []string
 	for _, s := range c.settings {
-		known = append(known, s.env)
+		keys, known = append(keys, s.key), append(known, s.env)
+	}
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		wrong = append(wrong, fmt.Errorf("%s: unknown key %q%s", c.file, key, didYouMean(key, keys)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if strings.HasPrefix(name, "RILLBOX_") && !strings.HasPrefix(name, "RILLBOX_TEST_") {
