@@ -16,7 +16,7 @@ import (
 type process struct {
 	// session is the child; nil when there is none yet, or none any more.
 	session Session
-	lost    string // why the last child is gone, until the client was told
+	lost    string // why a child is gone, until the client was told
 
 	running  bool
 	memory   func() int64 // nil without a child
@@ -56,10 +56,9 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 			return Result{}, err
 		}
 		in.session = session
-		if in.lost != "" {
-			notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", in.lost))
-			in.lost = ""
-		}
+	}
+	if in.lost != "" {
+		notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", in.lost))
 	}
 	o.set(in, true)
 	if p.onlyOpen {
@@ -73,6 +72,10 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 	}
 	o.set(in, false)
 	o.keep(in, result.Packages)
+	heard := !errors.Is(context.Cause(ctx), context.Canceled) // who took the call back reads no answer
+	if heard {
+		in.lost = ""
+	}
 	why := context.Cause(o.ctx) // it is over
 	if why == nil && errors.Is(context.Cause(ctx), errReset) {
 		why = errReset
@@ -96,7 +99,9 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 			reason = result.Error.Message
 		}
 		o.drop(in, reason)
-		in.lost = "" // it is told now
+		if heard {
+			in.lost = ""
+		}
 		notes = append(notes, "the session's state is lost: the next cell begins in an empty session, with the files as they are")
 	}
 	result.Notes = append(notes, result.Notes...)

@@ -1,0 +1,76 @@
+//go:build !windows
+
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// stubborn is a toolchain whose cells "wait" take their session with them when they
+// are cancelled; those that "linger" don't.
+type stubborn struct{ cells }
+
+func (s *stubborn) OpenSession(ctx context.Context, o SessionOptions, emit func(Event)) (Session, error) {
+	session, err := s.cells.OpenSession(ctx, o, emit)
+	if err != nil {
+		return nil, err
+	}
+	return stubbornSession{session.(*countedSession)}, nil
+}
+
+type stubbornSession struct{ *countedSession }
+
+func (s stubbornSession) Run(ctx context.Context, cell Program, emit func(Event)) (Result, error) {
+	r, err := s.countedSession.Run(ctx, cell, emit)
+	if cell.Code == "linger" {
+		<-ctx.Done()
+	}
+	if cell.Code == "wait" {
+		s.Close()
+		r.State = StateLost
+	}
+	return r, err
+}
+
+// TestALossThatNobodyHeardOfIsToldByTheNextCell: who takes a call back reads no answer
+// of it.
+func TestALossThatNobodyHeardOfIsToldByTheNextCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(DefaultLimits(), slog.New(slog.DiscardHandler), &stubborn{})
+		t.Cleanup(s.Close)
+		id := create(t, s, "a")
+		tells := func(code string) bool {
+			return strings.Contains(strings.Join(cell(t, s, "a", id, code).Notes, "\n"), "the session's state was lost")
+		}
+		takeBack := func(code string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan bool)
+			go func() {
+				defer close(over)
+				_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python, Code: code}, func(Event) {})
+			}()
+			synctest.Wait() // it runs
+			cancel()
+			<-over
+		}
+		if tells("") {
+			t.Error("the first cell tells of a loss")
+		}
+		takeBack("wait")
+		takeBack("wait") // neither does who takes the next call back
+		takeBack("linger")
+		if !tells("") {
+			t.Error("the next cell does not tell that the state was lost")
+		}
+		if tells("") {
+			t.Error("the one after tells it again")
+		}
+		if tells("die") || tells("") {
+			t.Error("a loss that was heard of is told again")
+		}
+	})
+}
