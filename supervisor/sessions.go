@@ -478,6 +478,7 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Rese
 	defer o.leave()
 	if r.Variables {
 		s.cancelCells(o, r.Language, errReset)
+		ctx = context.WithoutCancel(ctx) // cells were told that it comes
 	}
 	giveBack, err := o.takeTurn(ctx)
 	if err != nil {

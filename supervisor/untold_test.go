@@ -74,3 +74,23 @@ func TestALossThatNobodyHeardOfIsToldByTheNextCell(t *testing.T) {
 		}
 	})
 }
+
+// TestAResetThatIsTakenBackIsWhole: it has ended cells that say that the state is
+// lost.
+func TestAResetThatIsTakenBackIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := withCells(t)
+		id := create(t, s, "a")
+		cell(t, s, "a", id, "")
+		said := make(chan Result)
+		go func() { said <- cell(t, s, "a", id, "wait") }()
+		synctest.Wait() // it runs
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := s.ResetSession(ctx, "a", id, Reset{Variables: true})
+		r, next := <-said, cell(t, s, "a", id, "")
+		if err != nil || r.State != StateLost || string(next.Value) != "1" {
+			t.Errorf("the reset: %v; the cell that ran: %v; the next is its session's cell %s", err, r.State, next.Value)
+		}
+	})
+}
