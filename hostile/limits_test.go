@@ -37,6 +37,8 @@ func testLimits() supervisor.Limits {
 type house struct {
 	rude, polite *mcp.ClientSession
 	connect      func(name string, o *mcp.ClientOptions) *mcp.ClientSession // one more client
+	server       *server.Server
+	supervisor   *supervisor.Supervisor
 }
 
 func openHouse(t testing.TB, limits supervisor.Limits, grants ...string) house {
@@ -93,7 +95,7 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 		t.Cleanup(func() { _ = session.Close() })
 		return session
 	}
-	return house{connect("rude", nil), connect("polite", nil), connect}
+	return house{connect("rude", nil), connect("polite", nil), connect, srv, s}
 }
 
 // answer is run_code's structured result, or the text of a refusal.
