@@ -31,7 +31,6 @@ type Workspaces interface {
 // them in.
 func (s *Server) addFileTools() {
 	yes, no := true, false
-	at := " Paths: data/in.csv, or /workspace/data/in.csv."
 
 	read := schemaFor[readArgs]()
 	read.Properties["encoding"].Enum = []any{"text", "base64"}
@@ -45,7 +44,7 @@ func (s *Server) addFileTools() {
 		Title: "Read a file",
 		Description: "Reads a file of a session's workspace: text as it is, a PNG, JPEG, GIF or WebP as an image, other bytes as base64. " +
 			fmt.Sprintf("Without limit the first %s of text, or %s of other bytes, with the file's size and where to go on. ", size(readText), size(readBase64)) +
-			"For looking: to work with data, open the file in run_code." + at,
+			"For looking: to work with data, open the file in run_code. Paths: data/in.csv, or /workspace/data/in.csv.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  read,
 		OutputSchema: given,
@@ -57,7 +56,7 @@ func (s *Server) addFileTools() {
 		Name:  "write_file",
 		Title: "Write a file",
 		Description: "Makes or replaces a file, and the folders that it needs, in a session's workspace: the current directory of its programs. " +
-			"For input, and modules to import; to change part of a file, open it in run_code. It is written as a whole or not at all." + at,
+			"For input, and modules to import; to change part of a file, open it in run_code. It is written as a whole or not at all.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  write,
 		OutputSchema: outputFor[writeOutput](),
@@ -79,7 +78,7 @@ func (s *Server) addFileTools() {
 	s.addTool(&mcp.Tool{
 		Name:         "delete_file",
 		Title:        "Delete a file",
-		Description:  "Deletes a file, a link or an empty folder of a session's workspace, for good. To make room, or against a mistake; all at once, reset_session." + at,
+		Description:  "Deletes a file, a link or an empty folder of a session's workspace, for good. To make room, or against a mistake; all at once, reset_session.",
 		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		InputSchema:  schemaFor[deleteArgs](),
 		OutputSchema: outputFor[deleteOutput](),
