@@ -81,8 +81,6 @@ func (s *Server) addSessionTools() {
 		InputSchema:  create,
 		OutputSchema: outputFor[sessionInfo](),
 	}, s.createSession)
-	resetIn := schemaFor[resetArgs]()
-	s.describeLanguage(resetIn)
 	reset := outputFor[sessionInfo]() // create_session tells what else is in it
 	for name := range reset.Properties {
 		if name != "session_id" {
@@ -95,7 +93,7 @@ func (s *Server) addSessionTools() {
 		Description: "Gives a session new, empty processes: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
 			"For when the state is no longer what you think it is. With files true and variables false it is the files that go. To end it, destroy_session.",
 		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  resetIn,
+		InputSchema:  schemaFor[resetArgs](),
 		OutputSchema: reset,
 	}, s.resetSession)
 	s.addTool(&mcp.Tool{

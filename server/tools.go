@@ -49,7 +49,6 @@ func (s *Server) addTools() {
 	}, s.runCode)
 
 	install := schemaFor[installArgs]()
-	s.describeLanguage(install)
 	install.Properties["packages"].MinItems = count(1)
 	installed := outputFor[installOutput]()
 	installed.Properties["packages"].Items = outputFor[packageInfo]()
