@@ -494,10 +494,11 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 				found = append(found, part{path: path})
 			} else if module.Error != "" {
 				there := module.Specifier == root.String()
+				var unread error
 				if u, err := url.Parse(module.Specifier); err == nil && u.Host != "" && !there {
-					there, err = stage.Holds(strings.TrimPrefix(cachedURL(u), "remote/"))
+					there, unread = stage.Holds(strings.TrimPrefix(cachedURL(u), "remote/"))
 				}
-				if there { // else it is an import that may fail
+				if there || unread != nil { // else it is an import that may fail
 					return nil, fmt.Errorf("read what was fetched of %s: %s", module.Specifier, module.Error)
 				}
 			}
@@ -507,7 +508,7 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 			if ok {
 				found = append(found, part{path, pkg.Name, pkg.Version})
 			} else if there, err := stage.Holds(pkg.Name + "/" + pkg.Version); err != nil || there { // else it is for other systems
-				return nil, errors.Join(err, fmt.Errorf("Deno does not say where it put %s %s: try again", pkg.Name, pkg.Version))
+				return nil, errors.Join(err, fmt.Errorf("where %s %s was put is not said by Deno: try again", pkg.Name, pkg.Version))
 			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {
