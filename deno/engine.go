@@ -71,6 +71,8 @@ type Engine struct {
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
 	guest    string // the directory of our files for children; set with binary
+
+	unpacked int64 // how many bytes an installation's packages may have on the disk
 }
 
 // New makes an engine; nothing is fetched or started before it is needed.
@@ -104,7 +106,7 @@ func New(o Options) (*Engine, error) {
 	if walls.Shared, err = Share(o.Workspace); err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
+	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1), unpacked: maxUnpacked}
 	e.compiler = newCompiler(e)
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
@@ -193,7 +195,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log}
+	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log, unpacked: e.unpacked}
 	_, hosts := p.Allowed("import")
 	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
 	if p.All() {

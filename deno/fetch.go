@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -52,6 +53,8 @@ type fetcher struct {
 	limits  supervisor.Limits
 	log     *slog.Logger
 	stage   string // its DENO_DIR, with links to what is in the cache
+
+	unpacked int64 // how many bytes the stage may hold
 }
 
 // fetchLimits bound a fetching process; it runs no guest's code.
@@ -59,6 +62,47 @@ func (f fetcher) fetchLimits() supervisor.Limits {
 	l := supervisor.DefaultLimits()
 	l.Memory, l.FileBytes = 4<<30, 4<<30
 	return l
+}
+
+// maxUnpacked is how much the packages of one installation may hold: a small archive
+// can unpack to any size. The largest known to us, with all that they need, have a
+// quarter of it.
+const maxUnpacked = 4 << 30
+
+// outgrown says whether the stage holds more than it may.
+func (f fetcher) outgrown() bool {
+	var bytes int64
+	_ = filepath.WalkDir(f.stage, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil // it was just renamed or removed
+		}
+		if info, err := entry.Info(); err == nil {
+			bytes += info.Size()
+		}
+		if bytes > f.unpacked {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return bytes > f.unpacked
+}
+
+// watchStage calls over once the stage has outgrown its bound. Looking takes little of
+// the time of an installation that has many files.
+func (f fetcher) watchStage(ctx context.Context, over func()) {
+	for wait := 200 * time.Millisecond; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		start := time.Now()
+		if f.outgrown() {
+			over()
+			return
+		}
+		wait = max(wait, 20*time.Since(start))
+	}
 }
 
 // connectTime is how long the other side has to take a connection before the
@@ -146,10 +190,16 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 		}
 	})
 	_ = child.Stdin().Close()
+	watched, watch := context.WithCancel(ctx)
+	go f.watchStage(watched, func() { child.Kill(supervisor.Failed, "what was unpacked is too large") })
 	exit := child.Wait()
+	watch()
 	var fault *connectError
 	if network != nil {
 		fault = network.close()
+	}
+	if len(fetching) > 0 && f.outgrown() {
+		return nil, &PackageError{Text: fmt.Sprintf("%s can't be installed: with what it needs it unpacks to more than the %d MiB that an installation may have", requestOf("", args), f.unpacked>>20)}
 	}
 	switch {
 	case exit.Status == supervisor.Completed:

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -141,6 +142,35 @@ func TestAnEndlessAnswerIsTheRegistrysFault(t *testing.T) {
 	if r.Error == nil || r.Error.Name != "PackageError" || r.Error.Message != want {
 		t.Errorf("%s %+v", r.Status, r.Error)
 	}
+}
+
+// TestWhatUnpacksWithoutEndIsRefused, and nothing of it is kept.
+func TestWhatUnpacksWithoutEndIsRefused(t *testing.T) {
+	registry := newRegistry(t)
+	registry.npm(t, "bomb", "1.0.0", map[string]string{
+		"package.json": `{"name": "bomb", "version": "1.0.0", "main": "index.js"}`,
+		"index.js":     "module.exports = 1;", "zeros": strings.Repeat("\x00", 64<<20),
+	})
+	registry.npm(t, "small", "1.0.0", map[string]string{
+		"package.json": `{"name": "small", "version": "1.0.0", "main": "index.js"}`, "index.js": "module.exports = 1;",
+	})
+	t.Setenv("NPM_CONFIG_REGISTRY", registry.URL+"/npm")
+	dir := t.TempDir()
+	e := newEngine(t, "", ownCache(t, dir, false))
+	e.LimitUnpacked(32 << 20)
+	r := run(t, e, supervisor.Program{Code: `import "npm:bomb"`})
+	if want := "npm:bomb can't be installed: with what it needs it unpacks to more than the 32 MiB that an installation may have"; r.Error == nil || r.Error.Name != "PackageError" || r.Error.Message != want {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+	if r := run(t, e, supervisor.Program{Code: `import one from "npm:small"; export default one`}); string(r.Value) != "1" {
+		t.Errorf("another one: %s %+v", r.Status, r.Error)
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "zeros" {
+			t.Errorf("it is kept as %s", path)
+		}
+		return nil
+	})
 }
 
 // TestWaitingForAnotherServersInstallationHasAnEnd: that one holds the lock of the
