@@ -508,7 +508,7 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 			if ok {
 				found = append(found, part{path, pkg.Name, pkg.Version})
 			} else if there, err := stage.Holds(pkg.Name + "/" + pkg.Version); err != nil || there { // else it is for other systems
-				return nil, errors.Join(err, fmt.Errorf("where %s %s was put is not said by Deno: try again", pkg.Name, pkg.Version))
+				return nil, errors.Join(err, fmt.Errorf("fetch packages: Deno does not find %s %s, which it has fetched: try again", pkg.Name, pkg.Version))
 			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {
