@@ -19,8 +19,11 @@ import (
 	"rillbox/supervisor"
 )
 
+// testCommands are what the tests' binary is under another name.
+var testCommands = map[string]func(){"rillbox": main}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rillbox": main})
+	testscript.Main(m, testCommands)
 }
 
 // TestScripts runs the command line as a person does: each file of
