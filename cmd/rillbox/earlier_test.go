@@ -167,7 +167,7 @@ func TestSettingsOfEarlierVersions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"warm = 8":           "warm = 8: want",
+		"warm = 17":          "warm = 17: want",
 		`memory = "64KiB"`:   "memory = 64KiB: the least is 16MiB",
 		"allow_package = []": `unknown key "allow_package"; did you mean allow_packages?`,
 	} {
