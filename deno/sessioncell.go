@@ -187,6 +187,9 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	defer spent(nil)
 	c.child.LimitCPU("the cell", func(reason string) { spent(errors.New(reason)) })
 	outcome, err := c.evaluate(limited)
+	if err != nil && limited.Err() == nil {
+		c.awaitEnd(limited, err)
+	}
 	c.child.LimitCPU("", nil)
 	status, reason, kept, waits := supervisor.Completed, "", true, false
 	switch {
@@ -194,9 +197,8 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 		status, reason = supervisor.Cancelled, "the cell was cancelled"
 	case limited.Err() != nil:
 		status, reason = supervisor.TimedOut, context.Cause(limited).Error()
-	case err != nil: // the process has ended, or is about to
+	case err != nil: // the process has ended
 		kept = false
-		c.awaitEnd(err)
 	}
 	if status != supervisor.Completed {
 		outcome = Outcome{Result: &Frame{}}
@@ -267,12 +269,14 @@ func (s *session) interrupt() (stopped, waits bool) {
 	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.quieten(ctx), false
 }
 
-// awaitEnd waits for the end of a process that does not answer any more.
-func (c *sessionCell) awaitEnd(err error) {
+// awaitEnd waits for the end of a process that does not answer any more, or for that of
+// the cell's time.
+func (c *sessionCell) awaitEnd(ctx context.Context, err error) {
 	c.inspector.close() // Deno waits for that before it exits
 	select {
 	case <-c.ended:
-	case <-time.After(supervisor.InterruptGrace):
+	case <-ctx.Done():
+	case <-time.After(supervisor.EndGrace):
 		c.child.Kill(supervisor.Crashed, err.Error())
 		<-c.ended
 	}

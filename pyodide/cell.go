@@ -24,13 +24,14 @@ type cell struct {
 	s      *session
 	number int
 
-	mu     sync.Mutex
-	timer  *time.Timer       // of the deadline, then of the grace
-	status supervisor.Status // why it was interrupted; empty if it was not
-	reason string
-	over   bool // its result is there, or the child has ended
-	asked  bool // the guest waits for a piece of its standard input
-	exited bool // the child says that it ends
+	mu       sync.Mutex
+	timer    *time.Timer // of the deadline, then of the grace
+	deadline time.Time
+	status   supervisor.Status // why it was interrupted; empty if it was not
+	reason   string
+	over     bool // its result is there, or the child has ended
+	asked    bool // the guest waits for a piece of its standard input
+	exited   bool // the child says that it ends
 }
 
 func (s *session) newCell(p supervisor.Program, emit func(supervisor.Event)) *cell {
@@ -112,7 +113,7 @@ func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
 	if outcome.Err == nil { // the frames have ended: it may be about to
 		select {
 		case <-c.s.ended:
-		case <-time.After(supervisor.InterruptGrace):
+		case <-time.After(max(supervisor.InterruptGrace, min(supervisor.EndGrace, time.Until(c.deadline)))):
 		}
 	}
 	const useless = "its session's process can take no other cell"
@@ -162,6 +163,7 @@ func (c *cell) limitTime(d time.Duration, what string) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
+	c.deadline = time.Now().Add(d)
 	c.timer = time.AfterFunc(d, func() {
 		c.stop(supervisor.TimedOut, fmt.Sprintf("%s took longer than %v", what, d))
 	})

@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// EndGrace is how long a process may take from where it can be heard of no more to its
+// end, which takes seconds on a busy machine; a cell's own time is up sooner.
+const EndGrace = 10 * time.Second
+
 // Pause stops the child's whole process group until Resume: what a guest left
 // going on, or goes on with after it claimed that its cell has ended, gets no
 // time between two cells.
