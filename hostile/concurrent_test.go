@@ -288,7 +288,7 @@ func TestAHistoryOfManyCalls(t *testing.T) {
 	limits := supervisor.DefaultLimits()
 	limits.Sessions, limits.AllSessions, limits.Running, limits.Waiting = 8, 64, 12, 1000
 	limits.Timeout, limits.MaxTimeout = 5*time.Minute, 5*time.Minute // nothing leans on it
-	endEngines()                                                     // what they keep started is not ours
+	endEngines()
 	dirs := entriesOf(t, runsDir(t))
 	h := openHouseOf(t, houseOptions{limits: limits, index: wheels.url()})
 	var clients []*spoken
