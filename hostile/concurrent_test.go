@@ -375,8 +375,8 @@ func TestAHistoryOfManyCalls(t *testing.T) {
 	if counts["busy"] > len(all.calls)/4 || counts["completed"] < len(all.calls)/3 {
 		t.Errorf("of %d calls %d were completed, %d refused as busy", len(all.calls), counts["completed"], counts["busy"])
 	}
-	goneWithin(t, 30*time.Second, "processes", func() []process { return strangers(t, 0) })
-	goneWithin(t, 30*time.Second, "directories", func() []string { return entriesOf(t, runsDir(t), dirs...) })
+	allGone(t, "processes", func() []process { return strangers(t, 0) })
+	allGone(t, "directories", func() []string { return entriesOf(t, runsDir(t), dirs...) })
 }
 
 // outcomeOf names what came of a call, which has to be what a call of the test's can come to.

@@ -163,7 +163,7 @@ func TestRunsEndWhenTheKeeperIsKilledFirst(t *testing.T) {
 	if err := syscall.Kill(s.keeper, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	goneWithin(t, time.Second, "keeper", s.keeperLeft)
+	allGone(t, "keeper", s.keeperLeft)
 	if a := s.run(t, map[string]any{"language": "javascript", "code": "export default 6 * 7"}); a.Status != "completed" {
 		t.Errorf("without its keeper the server answers %+v", a)
 	}
@@ -171,7 +171,7 @@ func TestRunsEndWhenTheKeeperIsKilledFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.exited
-	goneWithin(t, time.Second, "processes", func() []process { return s.remains(t) })
+	allGone(t, "processes", func() []process { return s.remains(t) })
 	next := serve(t, s.temp)
 	if dirs := next.serverDirs(t); len(dirs) > 0 {
 		t.Errorf("the next start left %v", dirs)
@@ -201,7 +201,7 @@ func TestRunsEndThoughTheirClientStopsReading(t *testing.T) {
 	}
 	t.Run("at their deadline", func(t *testing.T) {
 		s, runs := begin(t)
-		goneWithin(t, 4*time.Second, "processes of runs of two seconds", func() []process { return s.remains(t) })
+		allGone(t, "processes of runs of two seconds", func() []process { return s.remains(t) })
 		s.checkNothingRuns(t)
 		s.gate.open()
 		for _, run := range runs {
@@ -435,5 +435,5 @@ func TestATMPDIRWithAComma(t *testing.T) {
 	if named := launcher.Offered().Level < launcher.Namespaces; named != strings.Contains(a.refusal, "comma") || !named && string(a.Result) != "1" {
 		t.Errorf("the answer is %+v", a)
 	}
-	goneWithin(t, time.Second, "directories", func() []string { return runDirsIn(t, temp) })
+	allGone(t, "directories", func() []string { return runDirsIn(t, temp) })
 }

@@ -236,9 +236,9 @@ func (s *served) keeperLeft() []process {
 func (s *served) checkNothingRuns(t *testing.T) (processes, rest time.Duration) {
 	t.Helper()
 	start := time.Now()
-	processes = goneWithin(t, time.Second, "processes", func() []process { return s.remains(t) })
-	goneWithin(t, time.Second, "directories", func() []string { return runDirsIn(t, s.temp) })
-	goneWithin(t, time.Second, "cgroups", func() []string { return cgroupsOf(t, s.process.Pid) })
+	processes = allGone(t, "processes", func() []process { return s.remains(t) })
+	allGone(t, "directories", func() []string { return runDirsIn(t, s.temp) })
+	allGone(t, "cgroups", func() []string { return cgroupsOf(t, s.process.Pid) })
 	return processes, time.Since(start)
 }
 
@@ -255,8 +255,8 @@ func (s *served) checkEnd(t *testing.T, within time.Duration) {
 		t.Errorf("the server's exit status is %d (%v)", code, s.state)
 	}
 	s.checkNothingRuns(t)
-	goneWithin(t, time.Second, "keeper", s.keeperLeft)
-	goneWithin(t, time.Second, "directories of the server", func() []string { return s.serverDirs(t) })
+	allGone(t, "keeper", s.keeperLeft)
+	allGone(t, "directories of the server", func() []string { return s.serverDirs(t) })
 }
 
 // serverDirs lists the servers' directories in TMPDIR.

@@ -155,7 +155,7 @@ func TestAHandleEndsWithItsSession(t *testing.T) {
 				}
 			}},
 			{"expired", 1, func(t *testing.T, client *mcp.ClientSession, session string) {
-				goneWithin(t, time.Minute, "sessions", func() []sessionAnswer { return listSessions(t, client) })
+				allGone(t, "sessions", func() []sessionAnswer { return listSessions(t, client) })
 			}},
 			{"its client gone", 600, func(t *testing.T, client *mcp.ClientSession, _ string) {
 				if err := client.Close(); err != nil {

@@ -88,8 +88,8 @@ func TestAServerKilledWithSessionsLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-s.exited
-		goneWithin(t, 5*time.Second, "processes", func() []process { return s.remains(t) })
-		goneWithin(t, 5*time.Second, "keeper", s.keeperLeft)
+		allGone(t, "processes", func() []process { return s.remains(t) })
+		allGone(t, "keeper", s.keeperLeft)
 		if last := <-wrote; isShared && last != "" {
 			acknowledged = last
 			got, err := os.ReadFile(filepath.Join(shared, "client.txt"))
@@ -186,10 +186,10 @@ func TestSessionsEndWithAllTheirProcesses(t *testing.T) {
 				t.Errorf("only %d processes are there to be left over", n)
 			}
 			row.end(t, s, sessions, runs)
-			goneWithin(t, 5*time.Second, "processes", func() []process { return s.remains(t) })
-			goneWithin(t, 5*time.Second, "cgroups", func() []string { return cgroupsOf(t, s.process.Pid) })
+			allGone(t, "processes", func() []process { return s.remains(t) })
+			allGone(t, "cgroups", func() []string { return cgroupsOf(t, s.process.Pid) })
 			if row.name != "reset" { // whose files stay
-				goneWithin(t, 5*time.Second, "directories", func() []string { return runDirsIn(t, s.temp) })
+				allGone(t, "directories", func() []string { return runDirsIn(t, s.temp) })
 			}
 		})
 	}

@@ -95,9 +95,9 @@ func TestSoak(t *testing.T) {
 	if grew := all.resident - quarter.resident; grew > soakResidentGrowth {
 		t.Errorf("the resident memory grew by %d KiB", grew>>10)
 	}
-	goneWithin(t, 5*time.Second, "processes", func() []process { return strangers(t, 0) })
-	goneWithin(t, 5*time.Second, "cgroups", func() []string { return cgroupsOf(t, os.Getpid()) })
-	goneWithin(t, time.Second, "directories of runs", func() []string { return entriesOf(t, runsDir(t), "lock") })
+	allGone(t, "processes", func() []process { return strangers(t, 0) })
+	allGone(t, "cgroups", func() []string { return cgroupsOf(t, os.Getpid()) })
+	allGone(t, "directories of runs", func() []string { return entriesOf(t, runsDir(t), "lock") })
 	var now []string
 	for range 2500 { // streams that a descendant could hold are closed after a second
 		if now = descriptors(t); len(now) <= len(fds) {
@@ -138,7 +138,7 @@ func strangers(t *testing.T, warm int) []process {
 // workers, and lists the descriptors then.
 func settled(t *testing.T, warm int) []string {
 	t.Helper()
-	goneWithin(t, 5*time.Second, "processes", func() []process { return strangers(t, warm) })
+	allGone(t, "processes", func() []process { return strangers(t, warm) })
 	last := descriptors(t)
 	for quiet := 0; quiet < 600; quiet++ { // a little longer than the second after which streams are closed
 		time.Sleep(2 * time.Millisecond)

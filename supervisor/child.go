@@ -440,7 +440,7 @@ func (c *Child) leave() {
 		defer leaving.Done()
 		removeRunDir(c.command.Dir)
 		wait := time.Millisecond
-		for range 8 { // until the kernel has let the ended processes go
+		for range 13 { // until the kernel has let the ended processes go, which takes seconds where it is busy
 			if c.group.Remove() == nil {
 				break
 			}

@@ -50,8 +50,9 @@ func keep(input io.Reader) {
 			_ = os.RemoveAll(child.Dir) // what is left is removed by the next start
 		}
 	}
-	// A cgroup can be removed once the kernel has let its processes go.
-	for wait := time.Millisecond; wait < 500*time.Millisecond && !removeCgroups(children); wait *= 2 {
+	// A cgroup can be removed once the kernel has let its processes go, which takes
+	// seconds where it is busy.
+	for wait := time.Millisecond; wait < 10*time.Second && !removeCgroups(children); wait *= 2 {
 		time.Sleep(wait)
 	}
 }
