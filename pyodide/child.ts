@@ -9,6 +9,10 @@ import { loadSaved, type Pyodide } from "./pyodide.ts";
 
 /** The exit status of a process that aborted, as a shell gives it. */
 const ABORTED = 134;
+/** The exit status of a program that failed. */
+const FAILED = 1;
+/** What V8 says when its stack is full. */
+const FULL = "Maximum call stack size exceeded";
 
 // Taken before the guest's code runs, which may replace them.
 const exit: (code?: number) => never = Deno.exit;
@@ -51,6 +55,10 @@ export function endProcess(
     exit(error.status & 0xff);
   }
   const message = error instanceof Error ? error.message : String(error);
+  if (message === FULL) { // Python can't go on: none of its C code was told
+    send(stringify({ type: "fatal", deep: true, message }));
+    exit(FAILED);
+  }
   send(stringify({ type: "fatal", message: message.slice(0, 2000) }));
   exit(ABORTED);
 }

@@ -40,6 +40,7 @@ type run struct {
 	fatal   string     // what broke Python
 	unread  error      // why the plan, if there is one, is not used
 	failed  error      // of ours, for which the program is not started
+	deep    bool       // that is the depth of the program's calls or data
 }
 
 // request is what a worker gets; see runner.Program.
@@ -123,7 +124,11 @@ func (r *run) tell(stage string, done, total int64) {
 // result is the outcome of a run whose worker has ended.
 func (r *run) result(outcome deno.Outcome, exit supervisor.Exit) supervisor.Result {
 	result := outcome.Into(exit)
-	if r.fatal != "" && exit.Status == supervisor.Failed {
+	switch {
+	case exit.Status != supervisor.Failed:
+	case r.deep:
+		result.Error = &supervisor.GuestError{Name: "RecursionError", Message: "the program went too deep: functions that call one another, or values within values (to print, compare or free them), filled the stack of Python's C code, which ends Python; take it in steps, by a loop"}
+	case r.fatal != "":
 		result.Status = supervisor.Crashed
 		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal}
 	}
@@ -162,9 +167,10 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 	case frame.Type == fatalFrame:
 		var fatal struct {
 			Message string `json:"message"`
+			Deep    bool   `json:"deep"`
 		}
 		_ = json.Unmarshal(frame.JSON, &fatal) // its text is for people
-		r.fatal = fatal.Message
+		r.fatal, r.deep = fatal.Message, fatal.Deep
 		return nil
 	case !r.started.IsZero():
 		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)

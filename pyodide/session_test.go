@@ -259,6 +259,21 @@ func TestInterruptionsAreACells(t *testing.T) {
 	gives(t, s, "for _ in range(10**6): pass\ncaught", "1")
 }
 
+// deep makes a list in a list, and so on.
+const deep = "print('on')\na = []\nfor _ in range(100000): a = [a]\n"
+
+// TestDepthIsAnErrorOfTheProgram: where Python itself sees it, the session goes on.
+func TestDepthIsAnErrorOfTheProgram(t *testing.T) {
+	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	in(t, s, python(deep))
+	for _, code := range []string{"def f(): f()\nf()", "import copy\ncopy.deepcopy(a)", "class G:\n  def __getattr__(self, n): return getattr(self, n + 'x')\nG().y"} {
+		if r := in(t, s, python(code)); r.Status != supervisor.Failed || errorName(r) != "RecursionError" || r.State != "" {
+			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
+		}
+	}
+	gives(t, s, "1 + 1", "2")
+}
+
 // TestSessionsEndWithTheirProcess: what ends the child, and how that is told.
 func TestSessionsEndWithTheirProcess(t *testing.T) {
 	e := newEngine(t, permit(t, "--allow-write"), func(o *Options) {
@@ -274,6 +289,13 @@ func TestSessionsEndWithTheirProcess(t *testing.T) {
 		{"os._exit", "import os\nprint('on')\nos._exit(3)", supervisor.Failed, 3, ""},
 		{"os._exit without a code", "import os\nprint('on')\nos._exit(0)", supervisor.Completed, 0, ""},
 		{"os.abort", "import os\nprint('on')\nos.abort()", supervisor.Crashed, 134, "FatalError"},
+		{"deep repr", deep + "repr(a)", supervisor.Failed, 1, "RecursionError"},
+		{"deep json", deep + "import json\njson.dumps(a)", supervisor.Failed, 1, "RecursionError"},
+		{"deep ==", deep + "b = a[0]\na == [[b]]\nx = []\nfor _ in range(100000): x = [x]\na == x", supervisor.Failed, 1, "RecursionError"},
+		{"freed", deep + "a = None", supervisor.Failed, 1, "RecursionError"},
+		{"deep in a task", deep + "import asyncio\nasync def f(): repr(a)\nawait asyncio.create_task(f())", supervisor.Failed, 1, "RecursionError"},
+		{"functions by way of C", "print('on')\nclass A:\n  def __repr__(self): return repr(self)\nimport sys\nsys.setrecursionlimit(10**6)\nrepr(A())", supervisor.Failed, 1, "RecursionError"},
+		{"deep source", "print('on')\neval('+'.join(['1'] * 100000))", supervisor.Failed, 1, "RecursionError"},
 		{"Deno.exit", "import js\nprint('on')\njs.Deno.exit(5)", supervisor.Failed, 5, "ProtocolError"},
 		{"memory of JavaScript", "print('on')\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))')", supervisor.OutOfMemory, 137, "OutOfMemory"},
 		{"unknown frame", forge(`{"cell":1,"type":"owned"}`), supervisor.Failed, 137, "ProtocolError"},
