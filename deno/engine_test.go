@@ -500,3 +500,21 @@ func BenchmarkHello(b *testing.B) {
 		}
 	})
 }
+
+// TestAFullHeapShowsNoPaths: neither live nor in the result, in a run and a session.
+func TestAFullHeapShowsNoPaths(t *testing.T) {
+	e := newEngine(t, "", func(o *deno.Options) { o.Limits.Memory = 64 << 20 })
+	s := openSession(t, e, supervisor.JavaScript)
+	p := supervisor.Program{Language: supervisor.JavaScript, Timeout: 30 * time.Second, Code: `console.error("mine"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`}
+	for name, run := range map[string]func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error){"run": e.Run, "session": s.Run} {
+		var live strings.Builder
+		r, err := run(t.Context(), p, func(event supervisor.Event) {
+			if event.Kind == supervisor.Stderr {
+				live.Write(event.Data)
+			}
+		})
+		if err != nil || r.Status != supervisor.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
+			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
+		}
+	}
+}

@@ -100,8 +100,10 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 	errors := r.Errors()
 	if exit.Status == supervisor.Crashed && (bytes.Contains(errors.Head, heapExhausted) || bytes.Contains(errors.Tail, heapExhausted)) {
 		r.Status = supervisor.OutOfMemory
-		*errors = withoutDump(*errors)
 		exit.Reason = "the JavaScript heap is full"
+	}
+	if r.Status == supervisor.OutOfMemory { // we may have ended it while it told that
+		*errors = withoutDump(*errors)
 	}
 	switch r.Status {
 	case supervisor.Completed:
@@ -135,7 +137,7 @@ func (o Outcome) Into(exit supervisor.Exit) supervisor.Result {
 // full: addresses and paths of ours.
 func withoutDump(c supervisor.Captured) supervisor.Captured {
 	cut := func(b []byte) ([]byte, bool) {
-		for _, begin := range [][]byte{[]byte("\n<--- Last few GCs --->"), []byte("#\n# " + string(heapExhausted))} {
+		for _, begin := range reportBegins {
 			if at := bytes.LastIndex(b, begin); at >= 0 {
 				return b[:at], true
 			}

@@ -43,7 +43,8 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 	}
 	defer s.giveTurn()
 	s.cells++
-	c := &sessionCell{session: s, program: p, emit: serialised(emit)}
+	emit, release := HoldReport(serialised(emit))
+	c := &sessionCell{session: s, program: p, emit: emit}
 	if failed, err := c.inspect(ctx); err != nil || failed != nil {
 		if ctx.Err() != nil {
 			return cancelledCell(), nil
@@ -54,6 +55,7 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 		return *failed, err
 	}
 	r := c.run(ctx)
+	release(r)
 	if r.Error != nil && r.Error.Name == "SyntaxError" && c.extension == ".js" && ctx.Err() == nil {
 		scan, ended := s.engine.scanners.of(ctx)
 		defer ended()

@@ -126,6 +126,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 			"displays": limits.Displays,
 		}, p.Stdin)
 	}
+	emit, release := HoldReport(emit)
 	w.child.Attach(ctx, emit)
 	if w.ready {
 		begin()
@@ -142,6 +143,7 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 	})
 	outcome.Quiet = !started.IsZero() // Deno.exit is the program's
 	result := outcome.Into(w.child.Wait())
+	release(result)
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
 	}

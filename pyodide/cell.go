@@ -44,7 +44,8 @@ func (s *session) newCell(p supervisor.Program, emit func(supervisor.Event)) *ce
 func (c *cell) do(ctx context.Context, request any) supervisor.Result {
 	child := c.worker.child
 	before, _ := child.Usage()
-	child.BeginCell(c.emit)
+	emit, release := deno.HoldReport(c.emit)
+	child.BeginCell(emit)
 	c.grant.SetProgress(c.tell)
 	c.limitTime(c.e.timeout(c.program), "the cell")
 	stop := context.AfterFunc(ctx, func() { c.stop(supervisor.Cancelled, "the cell was cancelled") })
@@ -63,6 +64,7 @@ func (c *cell) do(ctx context.Context, request any) supervisor.Result {
 		child.Pause()
 		result = c.ended(outcome)
 	}
+	release(result)
 	result.CPU -= before
 	if !c.started.IsZero() {
 		result.Duration = ended.Sub(c.started)

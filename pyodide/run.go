@@ -67,7 +67,8 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	r.grant = r.rt.gateway.Grant(r.tell)
 	r.grant.At(child.gateway)
 	defer r.grant.Close()
-	child.Attach(ctx, r.emit)
+	emit, release := deno.HoldReport(r.emit)
+	child.Attach(ctx, emit)
 	if r.worker.ready {
 		child.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 	} else {
@@ -97,6 +98,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 		r.e.o.Log.Warn("a Python worker broke at its request", "error", broken)
 	}
 	result := r.result(outcome, exit)
+	release(result)
 	if !r.started.IsZero() {
 		result.Duration = ended.Sub(r.started)
 	}

@@ -524,6 +524,26 @@ func TestProgramsHaveWorkspaces(t *testing.T) {
 	}
 }
 
+// TestAFullHeapShowsNoPaths: neither live nor in the result, in a run and a session.
+func TestAFullHeapShowsNoPaths(t *testing.T) {
+	e := newEngine(t, func(o *Options) {
+		o.Limits = supervisor.DefaultLimits()
+		o.Limits.Memory = 64 << 20
+	})
+	p := python("import sys\nprint('mine', file=sys.stderr)\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Array(1e5).fill(1.5))')")
+	for name, run := range map[string]func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error){"run": e.Run, "session": open(t, e, supervisor.SessionOptions{}).Run} {
+		var live strings.Builder
+		r, err := run(t.Context(), p, func(event supervisor.Event) {
+			if event.Kind == supervisor.Stderr {
+				live.Write(event.Data)
+			}
+		})
+		if err != nil || r.Status != supervisor.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
+			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
+		}
+	}
+}
+
 // TestSessionPackages: what a cell installed is there for the next, is told
 // once, and becomes part of nobody else's plans.
 func TestSessionPackages(t *testing.T) {
