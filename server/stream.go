@@ -316,14 +316,17 @@ func (s *stream) ended(status supervisor.Status, took time.Duration) {
 func stageText(e supervisor.Event) string {
 	text := supervisor.ShowLine(e.Text, maxStage)
 	unit, name := 1e6, "MB"
-	if max(e.Done, e.Total) < 1e6 {
+	switch most := max(e.Done, e.Total); {
+	case most < 1e3:
+		unit, name = 1, "bytes"
+	case most < 1e6:
 		unit, name = 1e3, "kB"
 	}
 	switch {
 	case e.Total > 0:
-		text += fmt.Sprintf(" %.1f of %.1f %s", float64(e.Done)/unit, float64(e.Total)/unit, name)
+		text += fmt.Sprintf(" %s of %s %s", short(float64(e.Done)/unit), short(float64(e.Total)/unit), name)
 	case e.Done > 0:
-		text += fmt.Sprintf(" %.1f %s", float64(e.Done)/unit, name)
+		text += fmt.Sprintf(" %s %s", short(float64(e.Done)/unit), name)
 	}
 	return text
 }

@@ -307,6 +307,10 @@ func TestStages(t *testing.T) {
 		{supervisor.Event{Text: "fetching numpy", Done: 2_400_000, Total: 12_100_000}, "fetching numpy 2.4 of 12.1 MB"},
 		{supervisor.Event{Text: "fetching numpy", Done: 2_400_000}, "fetching numpy 2.4 MB"},
 		{supervisor.Event{Text: "fetching six", Done: 2_400, Total: 12_100}, "fetching six 2.4 of 12.1 kB"},
+		{supervisor.Event{Text: "fetching six", Total: 31}, "fetching six 0 of 31 bytes"},
+		{supervisor.Event{Text: "fetching six", Done: 31, Total: 31}, "fetching six 31 of 31 bytes"},
+		{supervisor.Event{Text: "fetching six", Done: 31, Total: -1}, "fetching six 31 bytes"},
+		{supervisor.Event{Text: "fetching six", Total: -1}, "fetching six"},
 		{supervisor.Event{Text: "installing\nnumpy \xff"}, `installing numpy \xff`},
 	} {
 		if got := stageText(row.event); got != row.want {
