@@ -342,6 +342,19 @@ func TestJSRAndURLImports(t *testing.T) {
 	}
 }
 
+// TestAnImportThatMayFail of a fetched module is the module's own affair.
+func TestAnImportThatMayFail(t *testing.T) {
+	r := newRegistry(t)
+	r.files["/mod.ts"] = []byte(`export let failed = 0;
+for (const load of [() => import("./none.ts"), () => import("./bad.ts")]) await load().catch(() => failed++);`)
+	r.files["/bad.ts"] = []byte(`this is no module(`)
+	allow := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
+	got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), supervisor.Program{Code: `import { failed } from "` + r.URL + `/mod.ts"; export default failed;`})
+	if string(got.Value) != "2" {
+		t.Errorf("have %s %s %+v", got.Status, got.Value, got.Error)
+	}
+}
+
 func TestPackageErrors(t *testing.T) {
 	r := newRegistry(t)
 	useNPM(t, r)

@@ -475,9 +475,8 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 		}
 		var info struct {
 			Modules []struct {
-				Specifier string `json:"specifier"`
-				Local     string `json:"local"`
-				Error     string `json:"error"`
+				Local string `json:"local"`
+				Error string `json:"error"`
 			} `json:"modules"`
 			Packages map[string]struct {
 				Name     string `json:"name"`
@@ -492,15 +491,8 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 		for _, module := range info.Modules {
 			if path, ok := stage.Rel(module.Local); ok {
 				found = append(found, part{path: path})
-			} else if module.Error != "" {
-				there := module.Specifier == root.String()
-				var unread error
-				if u, err := url.Parse(module.Specifier); err == nil && u.Host != "" && !there {
-					there, unread = stage.Holds(strings.TrimPrefix(cachedURL(u), "remote/"))
-				}
-				if there || unread != nil { // else it is an import that may fail
-					return nil, fmt.Errorf("read what was fetched of %s: %s", module.Specifier, module.Error)
-				}
+			} else if isLocal(module.Error) { // others are of imports that may fail
+				return nil, fmt.Errorf("fetch packages: %s", module.Error)
 			}
 		}
 		for _, pkg := range info.Packages {
