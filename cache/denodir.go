@@ -104,12 +104,6 @@ func (s *DenoStage) Rel(full string) (path string, ok bool) {
 	return "", false
 }
 
-// Holds says that there is a part whose path ends so.
-func (s *DenoStage) Holds(end string) (bool, error) {
-	parts, err := denoParts(s.dir)
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.HasSuffix(part, "/"+end) }), err
-}
-
 // Take makes to hold what a part holds, if that is what came with this integrity.
 // The error is ErrChanged if it is not, and wraps fs.ErrNotExist where there is
 // no such part.

@@ -342,6 +342,27 @@ func TestJSRAndURLImports(t *testing.T) {
 	}
 }
 
+// TestPackagesOfOtherSystems: those that a package has for other systems, and what
+// these need, are not fetched and not missed.
+func TestPackagesOfOtherSystems(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "native", "1.0.0", map[string]string{
+		"package.json": `{"name":"native","version":"1.0.0","optionalDependencies":{"native-far":"1.0.0"},"dependencies":{"near":"1"}}`,
+		"index.js":     `module.exports = require("near");`,
+	})
+	r.npm(t, "native-far", "1.0.0", map[string]string{"package.json": `{"name":"native-far","version":"1.0.0","os":["sunos"],"dependencies":{"farther":"1"}}`})
+	r.npm(t, "farther", "1.0.0", map[string]string{"package.json": `{"name":"farther","version":"1.0.0"}`})
+	r.npm(t, "near", "1.0.0", map[string]string{"package.json": `{"name":"near","version":"1.0.0"}`, "index.js": `module.exports = "near";`})
+	dir := t.TempDir()
+	program := supervisor.Program{Code: `import native from "native"; export default native`}
+	for _, offline := range []bool{false, true} {
+		if got := run(t, newEngine(t, "", ownCache(t, dir, offline)), program); string(got.Value) != `"near"` {
+			t.Errorf("offline %v: %s %+v", offline, got.Value, got.Error)
+		}
+	}
+}
+
 // TestAnImportThatMayFail of a fetched module is the module's own affair.
 func TestAnImportThatMayFail(t *testing.T) {
 	r := newRegistry(t)

@@ -257,10 +257,12 @@ func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed [
 		return nil, err
 	}
 	modules := map[string]string{} // by path, what was signed of it
+	needed, others := lock.needed(), map[string]bool{}
 	for _, pkg := range found {
 		modules[pkg.path] = ""
 		if pkg.name != "" {
 			modules[pkg.path] = lock.integrity(pkg.name + "@" + pkg.version)
+			others[pkg.path] = !needed[pkg.name+"@"+pkg.version]
 		}
 	}
 	all := maps.Clone(modules) // and what there need not be
@@ -285,7 +287,7 @@ func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed [
 		switch {
 		case errors.Is(err, cache.ErrChanged):
 			changed = append(changed, path)
-		case errors.Is(err, fs.ErrNotExist) && !module:
+		case errors.Is(err, fs.ErrNotExist) && (!module || others[path]):
 		case err != nil:
 			return nil, err
 		case module || redirects[path]:
@@ -496,11 +498,11 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 			}
 		}
 		for _, pkg := range info.Packages {
-			path, ok := stage.Rel(pkg.Local)
-			if ok {
+			if pkg.Local == "" {
+				return nil, fmt.Errorf("fetch packages: Deno does not find %s %s, which it has fetched: try again", pkg.Name, pkg.Version)
+			}
+			if path, ok := stage.Rel(pkg.Local); ok {
 				found = append(found, part{path, pkg.Name, pkg.Version})
-			} else if there, err := stage.Holds(pkg.Name + "/" + pkg.Version); err != nil || there { // else it is for other systems
-				return nil, errors.Join(err, fmt.Errorf("fetch packages: Deno does not find %s %s, which it has fetched: try again", pkg.Name, pkg.Version))
 			}
 			scope, _, scoped := strings.Cut(pkg.Name, "/")
 			if !scoped {

@@ -81,6 +81,37 @@ func (l lockFile) integrity(key string) string {
 	return ""
 }
 
+// needed are the npm packages, with their versions, that every system needs. Those
+// that some can do without are for other systems, or are needed by such.
+func (l lockFile) needed() map[string]bool {
+	needed := map[string]bool{}
+	var need func(wanted string)
+	need = func(wanted string) {
+		for key, pkg := range l.NPM {
+			plain := withoutPeers(key)
+			if (key == wanted || plain == wanted || lockedName(key) == wanted) && !needed[plain] {
+				needed[plain] = true
+				for _, dependency := range pkg.Dependencies {
+					need(dependency)
+				}
+			}
+		}
+	}
+	for specifier, version := range l.Specifiers {
+		if request, npm := strings.CutPrefix(specifier, "npm:"); npm {
+			need(lockedName(request) + "@" + version)
+		}
+	}
+	return needed
+}
+
+// withoutPeers takes what follows a version off a lock file's key.
+func withoutPeers(key string) string {
+	name := lockedName(key)
+	version, _, _ := strings.Cut(strings.TrimPrefix(key, name), "_")
+	return name + version
+}
+
 type lockedPackage struct {
 	Integrity            string   `json:"integrity"`
 	Dependencies         []string `json:"dependencies"`
