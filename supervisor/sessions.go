@@ -529,7 +529,9 @@ func (s *Supervisor) EndClient(client string) {
 // twice is no error.
 func (s *Supervisor) endSession(o *openSession, why error) {
 	s.sessions.mu.Lock()
-	delete(s.sessions.open, sessionKey{o.request.Client, o.id})
+	if key := (sessionKey{o.request.Client, o.id}); s.sessions.open[key] == o { // not one that its client has made since
+		delete(s.sessions.open, key)
+	}
 	s.sessions.ending.Add(1)
 	s.sessions.mu.Unlock()
 	defer s.sessions.ending.Done()

@@ -449,6 +449,27 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 	}
 }
 
+// Two calls end a session, and between them its client makes another of the name:
+// that one stays, counts and ends with its client.
+func TestEndingASessionTwiceLeavesTheNextOfItsName(t *testing.T) {
+	s, _ := withCells(t)
+	if _, err := s.EnsureSession("a", "work"); err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.find("a", "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.endSession(first, errDestroyed)
+	if made, err := s.EnsureSession("a", "work"); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	s.endSession(first, errExpired)
+	if list := s.ListSessions("a"); len(list) != 1 || list[0].ID != "work" {
+		t.Errorf("sessions are %+v, want the second one", list)
+	}
+}
+
 // However a session ends, its child and its files are gone, and its handle is
 // of no use.
 func TestSessionsEndWithNothingLeft(t *testing.T) {
