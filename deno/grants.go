@@ -135,7 +135,7 @@ func interpreters(script string) (programs []granted) {
 			if i > 0 {
 				path = filepath.Join(dir, name)
 			}
-			if !isProgram(path) || slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(path, dir) }) {
+			if !isProgram(path) || isKernels(path) {
 				continue
 			}
 			if file, real, err := launcher.Open(path); err == nil {
@@ -160,7 +160,7 @@ func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launche
 		if g.real != g.name {
 			links[g.name] = g.real
 		}
-		real := g.real + strings.TrimPrefix(path, g.name)
+		real := filepath.Join(g.real, strings.TrimPrefix(path, g.name))
 		for i := range places {
 			if places[i].Name == real {
 				places[i].Access |= access
@@ -235,8 +235,8 @@ func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, e
 			return granted{name: path}, nil, err
 		}
 		*opened = append(*opened, file)
-		if slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(real, dir) }) {
-			return granted{name: path}, nil, fmt.Errorf("%s is not granted: a grant of everything leaves out %s", path, strings.Join(kernelsOwn, ", "))
+		if isKernels(real) {
+			return granted{name: path}, nil, notEverything(path)
 		}
 		return granted{name: path, file: file, real: real}, file, nil
 	}
@@ -246,6 +246,9 @@ func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, e
 	rest := strings.TrimPrefix(strings.TrimPrefix(path, nearest.name), "/")
 	if rest == "" {
 		return nearest, nearest.file, nil
+	}
+	if nearest.real == "/" && isKernels("/"+rest) { // no link is followed below
+		return nearest, nil, notEverything(path)
 	}
 	file, err := launcher.OpenBelow(nearest.file, rest)
 	if err != nil {
@@ -276,6 +279,14 @@ func covered(places []launcher.Place) []launcher.Place {
 
 // kernelsOwn is no part of what is granted when everything is.
 var kernelsOwn = []string{"/proc", "/dev", "/sys"}
+
+func isKernels(path string) bool {
+	return slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(path, dir) })
+}
+
+func notEverything(path string) error {
+	return fmt.Errorf("%s is not granted: a grant of everything leaves out %s", path, strings.Join(kernelsOwn, ", "))
+}
 
 // topLevel is all of the machine's tree, but for what is the kernel's.
 func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, map[string]string, error) {

@@ -156,6 +156,58 @@ func TestBesides(t *testing.T) {
 	}
 }
 
+// TestAGrantOfTheRootLeavesOutWhatIsTheKernels: by whatever name the root was
+// granted, no run narrows it to the machine's /proc, and what it narrows to has one
+// name, so that what is hidden is known by it.
+func TestAGrantOfTheRootLeavesOutWhatIsTheKernels(t *testing.T) {
+	alias := filepath.Join(t.TempDir(), "alias")
+	if err := os.Symlink("/", alias); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"", "/", alias} {
+		flag, below := "--allow-read="+root, strings.TrimSuffix(root, "/")
+		if root == "" {
+			flag = "--allow-read"
+		}
+		p, err := Parse([]string{flag})
+		if err == nil {
+			p, err = p.Open()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/proc", "/proc/sys", "/dev", "/sys/kernel"} {
+			if _, err := p.Narrow([]string{"--allow-read=" + below + path}); err == nil || !strings.Contains(err.Error(), "not granted") {
+				t.Errorf("%s was narrowed to %s: %v", flag, path, err)
+			}
+		}
+		narrowed, err := p.Narrow([]string{"--allow-read=" + below + "/usr/lib"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opened []*os.File
+		places, _, err := narrowed.places(launcher.Best.Offered(), &opened)
+		for _, f := range opened {
+			_ = f.Close()
+		}
+		if err != nil || len(places) != 1 || places[0].Name != "/usr/lib" {
+			t.Errorf("%s narrowed to /usr/lib: %+v %v", flag, places, err)
+		}
+		hidden := filepath.Join(t.TempDir(), "hidden")
+		if err := os.Mkdir(hidden, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ours, err := p.Narrow([]string{"--allow-read=" + below + hidden})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := ours.Surround(Walls{}, hidden); err == nil {
+			s.Close()
+			t.Errorf("%s was narrowed to a directory of ours", flag)
+		}
+	}
+}
+
 // TestGrantsAreWhatTheyWereAtTheStart: what a program makes of a name that was
 // granted changes nothing of what is granted.
 func TestGrantsAreWhatTheyWereAtTheStart(t *testing.T) {
