@@ -95,6 +95,18 @@ func playChild(role string, args []string) int {
 			return 1
 		}
 	case "litter":
+		switch args[0] {
+		case "bytes in a folder by a path that is too long", "deep folders":
+			folder := strings.Repeat("d", 200)
+			for range map[bool]int{true: 300, false: 30}[args[0] == "deep folders"] {
+				if os.Mkdir(folder, 0o700) != nil || os.Chdir(folder) != nil {
+					return 1
+				}
+			}
+			if args[0] == "deep folders" {
+				select {}
+			}
+		}
 		for i := 0; ; i++ {
 			if err := os.WriteFile(fmt.Sprintf("file-%d", i), make([]byte, 1<<10), 0o600); err != nil {
 				fmt.Print(err)
@@ -347,11 +359,13 @@ func TestDirectoryLimits(t *testing.T) {
 	}{
 		{"files", 100, 1 << 30, "100 files"},
 		{"bytes", 1 << 30, 1 << 20, "1 MiB"},
+		{"bytes in a folder by a path that is too long", 1 << 30, 1 << 20, "1 MiB"},
+		{"deep folders", 1 << 30, 1 << 30, "too deep"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			limits := DefaultLimits()
 			limits.Files, limits.Disk = test.files, test.bytes
-			p := play(t, limits, nil, "", "litter")
+			p := play(t, limits, nil, "", "litter", test.name)
 			if p.Status != Failed || !strings.Contains(p.Reason, test.want) {
 				t.Errorf("ended with %v, %q", p.Status, p.Reason)
 			}

@@ -3,10 +3,10 @@
 package supervisor
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+
+	"rillbox/workspace"
 )
 
 // checkDisk ends the child when its directories hold more than they may. A
@@ -16,40 +16,21 @@ func (c *Child) checkDisk() {
 		if dir == "" || dir == c.command.WorkDir && !IsRunDir(dir) {
 			continue // a directory of the operator's own, with limits of its own
 		}
-		files, bytes := measure(dir, c.command.OwnDir, c.limits.Files)
+		except := ""
+		if filepath.Dir(c.command.OwnDir) == dir {
+			except = filepath.Base(c.command.OwnDir)
+		}
+		used, err := workspace.Measure(dir, except, c.limits.Files)
+		if err != nil {
+			continue // it has just been removed
+		}
 		switch {
-		case files > c.limits.Files:
+		case used.Files > c.limits.Files:
 			c.Kill(Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))
-		case bytes > c.limits.Disk:
+		case used.Deep:
+			c.Kill(Failed, "the folders in the program's directory nest too deep to be counted")
+		case used.Bytes > c.limits.Disk:
 			c.Kill(Failed, fmt.Sprintf("the files in the program's directory have more than their %d MiB", c.limits.Disk>>20))
 		}
 	}
-}
-
-var errEnough = errors.New("enough was seen")
-
-// measure counts what is in dir, save what is in except, and stops soon after limit files. What can't
-// be read (it was just removed, or is locked by the guest against us) counts
-// as a file without bytes.
-func measure(dir, except string, limit int64) (files, bytes int64) {
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if path == dir {
-			return nil
-		}
-		if path == except {
-			return fs.SkipDir
-		}
-		files++
-		if files > limit {
-			return errEnough
-		}
-		if err != nil || !entry.Type().IsRegular() {
-			return nil
-		}
-		if info, err := entry.Info(); err == nil {
-			bytes += info.Size()
-		}
-		return nil
-	})
-	return files, bytes
 }

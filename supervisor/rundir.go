@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rillbox/supervisor/launcher"
+	"rillbox/workspace"
 )
 
 // Children's directories stand in one directory for each server process, below
@@ -181,12 +182,7 @@ func removeRunDir(dir string) {
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		// A guest may have taken its own right to list a directory away.
-		_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, _ error) error {
-			if entry != nil && entry.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
+		_ = workspace.Reopen(dir)
 		_ = os.RemoveAll(dir) // what is left goes with the server's directory
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"slices"
@@ -66,15 +65,6 @@ func (d *Dir) List(glob string) (Listing, error) {
 	return l, nil
 }
 
-// Usage is how much a workspace holds.
-type Usage struct {
-	// Bytes are those of regular files, by their sizes (holes included); Files
-	// counts all entries, folders too.
-	Bytes, Files int64
-	// More says that it holds more than was counted.
-	More bool
-}
-
 // Usage counts what the workspace holds, up to a bound.
 func (d *Dir) Usage() (Usage, error) {
 	d.mu.RLock()
@@ -84,17 +74,24 @@ func (d *Dir) Usage() (Usage, error) {
 }
 
 func (d *Dir) usage() (u Usage, err error) {
-	complete, err := d.walk(max(maxWalk, int(d.options.Files)+1), func(_ string, info fs.FileInfo) bool {
-		u.Files++
-		if info.Mode().IsRegular() {
-			if u.Bytes += info.Size(); u.Bytes < 0 { // sparse files can claim anything
-				u.Bytes = math.MaxInt64
-			}
-		}
-		return true
-	})
-	u.More = !complete
-	return u, err
+	closed := leave
+	if d.options.Bytes > 0 { // a guest's
+		closed = look
+		d.reopenTop()
+	}
+	top, err := d.root.Open(".")
+	if err != nil {
+		return u, err
+	}
+	return u, u.add(top, "", max(maxWalk, d.options.Files+1), maxMeasured, closed)
+}
+
+// reopenTop gives us back the right to look into the workspace itself, whose path
+// nobody else changes.
+func (d *Dir) reopenTop() {
+	if top, err := openTop(d.root.Name()); err == nil { // else it can't be listed, which says so
+		top.Close()
+	}
 }
 
 // walk calls visit with each entry's path and what lstat says of it, folders

@@ -145,6 +145,7 @@ func (d *Dir) Empty() error {
 	defer d.WithinQuota()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.reopenTop()
 	_, err := d.walk(math.MaxInt, func(name string, info fs.FileInfo) bool {
 		if info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 			_ = d.root.Chmod(name, 0o700) // else it can't be removed, which says so
