@@ -95,6 +95,7 @@ func playChild(role string, args []string) int {
 			return 1
 		}
 	case "litter":
+		var open []*os.File
 		switch args[0] {
 		case "bytes in a folder by a path that is too long", "deep folders":
 			folder := strings.Repeat("d", 200)
@@ -105,6 +106,19 @@ func playChild(role string, args []string) int {
 			}
 			if args[0] == "deep folders" {
 				select {}
+			}
+		case "bytes without a name":
+			for {
+				file, err := os.Create("file")
+				if err == nil {
+					err = os.Remove("file")
+				}
+				if err != nil {
+					return 1
+				}
+				_, _ = file.Write(make([]byte, 100<<10))
+				open = append(open, file)
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 		for i := 0; ; i++ {
@@ -360,11 +374,15 @@ func TestDirectoryLimits(t *testing.T) {
 		{"files", 100, 1 << 30, "100 files"},
 		{"bytes", 1 << 30, 1 << 20, "1 MiB"},
 		{"bytes in a folder by a path that is too long", 1 << 30, 1 << 20, "1 MiB"},
+		{"bytes without a name", 1 << 30, 1 << 20, "1 MiB"},
 		{"deep folders", 1 << 30, 1 << 30, "too deep"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			limits := DefaultLimits()
 			limits.Files, limits.Disk = test.files, test.bytes
+			if test.name == "bytes without a name" && runtime.GOOS != "linux" {
+				t.Skip("only Linux tells of them")
+			}
 			p := play(t, limits, nil, "", "litter", test.name)
 			if p.Status != Failed || !strings.Contains(p.Reason, test.want) {
 				t.Errorf("ended with %v, %q", p.Status, p.Reason)
