@@ -113,7 +113,7 @@ async function loadCommonJS(): Promise<unknown> {
   // deno-lint-ignore no-explicit-any
   const { default: Module }: { default: any } = await import("node:module");
   const path = new URL(source.url).pathname;
-  explainRequire(Module);
+  explainRequire(Module, path);
   const exports = Module._load(path, null, true);
   const isEmpty = typeof exports === "object" && exports !== null &&
     Object.getPrototypeOf(exports) === Object.prototype &&

@@ -96,6 +96,9 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	for i, file := range l.files {
 		programs[i] = filepath.Join(name, file)
 	}
+	if l.workspace != "" {
+		l.imports = besideProgram(l.imports, name, cwd, programs)
+	}
 	if err := CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
 		return nil, err
 	}
@@ -163,6 +166,20 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		// Only the bootstrap module waits until it is asked to run others' code.
 		JoinLater: l.entry == "",
 	}, around, name}, nil
+}
+
+// besideProgram adds to an import map that what the program names relative to
+// itself is in the workspace: its own file alone is not.
+func besideProgram(imports map[string]string, dir, workspace string, programs []string) map[string]string {
+	imports = maps.Clone(imports)
+	if imports == nil {
+		imports = map[string]string{}
+	}
+	imports[fileURL(dir)+"/"] = fileURL(workspace) + "/"
+	for _, program := range programs {
+		imports[fileURL(program)] = fileURL(program)
+	}
+	return imports
 }
 
 // surround begins the surroundings of a child.

@@ -4,17 +4,30 @@
  * @module
  */
 
+import { hasDirectory } from "./traceback.ts";
+
+const { cwd } = Deno;
+
 // deno-lint-ignore no-explicit-any
 type NodeModule = any;
 
-/** Has require say of a package that is not there what to do about it. */
-export function explainRequire(Module: NodeModule): void {
+/**
+ * Has require say of a package that is not there what to do about it, and find
+ * what the program names relative to itself in the current directory.
+ */
+export function explainRequire(Module: NodeModule, program?: string): void {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (
     request: string,
     parent: NodeModule,
     ...rest: unknown[]
   ) {
+    if (
+      program !== undefined && parent?.filename === program &&
+      /^\.{1,2}(\/|$)/.test(request) && hasDirectory()
+    ) {
+      request = `${cwd()}/${request.replace(/^\.\//, "")}`;
+    }
     try {
       return resolve.call(this, request, parent, ...rest);
     } catch (error) {

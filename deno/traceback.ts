@@ -84,7 +84,10 @@ function parse(thrown: unknown, source: Source): Parsed {
     name = "SyntaxError";
     message = message.slice("SyntaxError: ".length);
   }
-  message = explain(shorten(withoutPrelude(message, source), source));
+  message = explain(
+    shorten(withoutPrelude(message, source), source),
+    source,
+  );
   if (name === "SyntaxError" && place) {
     message += `\n    at ${shorten(place[1]!, source)}`;
   }
@@ -178,10 +181,10 @@ function withoutPrelude(
 }
 
 const COMPUTED =
-  "an import whose specifier is computed is not fetched by itself; name it in packages";
+  "an import that is computed, or that a file of yours has, is not fetched by itself; name it in packages";
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
-function explain(message: string): string {
+function explain(message: string, source: Source): string {
   let match = /^Import "([^"]+)" not a dependency/.exec(message);
   if (match) return `Cannot find package "${match[1]}": ${COMPUTED}`;
   match = /npm package not found in cache: "([^"]+)"/.exec(message);
@@ -201,12 +204,12 @@ function explain(message: string): string {
   match =
     /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
       .exec(message);
-  if (match) return explainRefusal(match[1]!, match[2]!);
+  if (match) return explainRefusal(match[1]!, match[2]!, source);
   return message;
 }
 
 /** Says what a refused permission means here, and who can grant it. */
-function explainRefusal(kind: string, what: string): string {
+function explainRefusal(kind: string, what: string, source: Source): string {
   const native = /([^/"]+\.node)"$/.exec(what);
   if (native) {
     return `${
@@ -220,10 +223,33 @@ function explainRefusal(kind: string, what: string): string {
   ) {
     return `Requires run access, to start a program: ${allowedBy("run")}`;
   }
+  if (kind === "read" || kind === "write") {
+    const path = inDirectory(/^"([^"]*)"$/.exec(what)?.[1], source);
+    if (path !== undefined && !hasDirectory()) {
+      return `Requires ${kind} access to "${path}": ${NO_DIRECTORY}`;
+    }
+  }
   const one = kind === "net" || kind === "env"
     ? /^"([^",\s]+)"$/.exec(what)?.[1]
     : undefined;
   return `Requires ${kind} access to ${what}: ${allowedBy(kind, one)}`;
+}
+
+const NO_DIRECTORY =
+  "the program has no directory of files; files or session_id gives it one";
+
+/** Says that the current directory is the program's to read: a workspace. */
+export function hasDirectory(): boolean {
+  return Deno.permissions.querySync({ name: "read", path: "." }).state ===
+    "granted";
+}
+
+/** What a path that is relative, also to the program, is from the current directory. */
+function inDirectory(path: string | undefined, source: Source) {
+  if (path === undefined || !path.startsWith("/")) return path;
+  const program = new URL(".", source.url).pathname;
+  if (path + "/" === program) return ".";
+  return path.startsWith(program) ? path.slice(program.length) : undefined;
 }
 
 function allowedBy(kind: string, value?: string): string {

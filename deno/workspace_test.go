@@ -3,8 +3,10 @@
 package deno_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"rillbox/supervisor"
@@ -44,5 +46,47 @@ func TestAProgramHasItsWorkspace(t *testing.T) {
 	}
 	if out, err := os.ReadFile(filepath.Join(dir, "out.txt")); err != nil || string(out) != "DATA" {
 		t.Errorf("out.txt is %q, %v", out, err)
+	}
+}
+
+// What a program names relative to itself is in its workspace, however it is
+// imported, and so is what files name relative to themselves.
+func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
+	e := newEngine(t, "")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"helper.js": `import { g } from "./lib/g.ts"; export const f = g;`,
+		"lib/g.ts":  `export const g = (): number => 5;`,
+		"d.json":    `{"a": 5}`,
+		"h.cjs":     `exports.f = () => require("./lib/h.cjs").n;`,
+		"lib/h.cjs": `exports.n = 5;`,
+		"main.js":   `export const f = () => "not the program";`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, code := range []string{
+		`import { f } from "./helper.js"; export default f();`,
+		`const { f } = await import("./helper.js"); export default f();`,
+		`import d from "./d.json" with { type: "json" }; export default d.a;`,
+		`module.exports = Promise.resolve(require("./h.cjs").f());`,
+		`module.exports = Promise.resolve(require("./h").f());`,
+	} {
+		for _, readOnly := range []bool{false, true} {
+			r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code, Workspace: dir, ReadOnly: readOnly})
+			if string(r.Value) != "5" {
+				t.Errorf("%s (read-only: %v) gave %s %+v", code, readOnly, r.Value, r.Error)
+			}
+		}
+	}
+	r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: `require("./none.cjs")`, Workspace: dir})
+	if r.Error == nil || !strings.Contains(r.Error.Message, "Cannot find module") {
+		t.Errorf("a file that is not there: %+v", r.Error)
+	}
+	r = run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: `require("./h.cjs")`})
+	if r.Error == nil || !strings.Contains(r.Error.Message, "no directory of files") {
+		t.Errorf("without a workspace: %+v", r.Error)
 	}
 }

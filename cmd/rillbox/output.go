@@ -98,7 +98,7 @@ func (a *app) report(o *output, result supervisor.Result) {
 		o.endLine(os.Stderr)
 	}
 	for _, note := range result.Notes {
-		a.note(note)
+		a.note(asFlags.Replace(note))
 	}
 	e := result.Error
 	if e == nil {
@@ -111,9 +111,16 @@ func (a *app) report(o *output, result supervisor.Result) {
 	case result.State != "" && result.Status != supervisor.Cancelled: // where it was, and why it is no more
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
-	text = operators.ReplaceAllString(text, "allow it with --permissions=$1") // a person is their own
+	text = asFlags.Replace(operators.ReplaceAllString(text, "allow it with --permissions=$1")) // a person is their own
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
 }
 
 // operators is what an error about a permission says, to a client, of who can grant it.
 var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS`)
+
+// asFlags says with flags what errors tell a client to do with arguments of its call.
+var asFlags = strings.NewReplacer(
+	"; files or session_id gives it one", "; --workspace DIR gives it one",
+	"; name it in packages", "; name it with -p",
+	"run it with language typescript", "run it with -l typescript",
+)
