@@ -49,7 +49,8 @@ const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
 const strip = (Module as unknown as {
   stripTypeScriptTypes(code: string, options?: { mode: string }): string;
 }).stripTypeScriptTypes;
-const { exit } = Deno;
+const { exit, statSync: stat } = Deno;
+const { NotFound } = Deno.errors;
 const text = String;
 const stderr = Deno.stderr;
 const write = stderr.writeSync.bind(stderr);
@@ -135,7 +136,9 @@ class Session {
     if (parent !== undefined && /^\.{0,2}\//.test(specifier)) {
       return next(specifier, context);
     }
-    return next(this.#resolve(specifier) ?? specifier, context);
+    const to = this.#resolve(specifier) ?? specifier;
+    if (to.startsWith(WORKSPACE)) mustExist(to);
+    return next(to, context);
   }
 
   /** Makes ready for a cell. */
@@ -228,6 +231,18 @@ class Session {
       holder = getPrototypeOf(holder);
     }
     return names;
+  }
+}
+
+/** Deno would remember that a module is not there, also when it is made then. */
+function mustExist(url: string): void {
+  try {
+    stat(new URL(url));
+  } catch (error) {
+    if (!(error instanceof NotFound)) return; // Deno says what is wrong
+    const missing = new Error(`Module not found "${url}".`);
+    missing.name = ""; // Deno makes a TypeError of it, with its name in the text
+    throw missing;
   }
 }
 

@@ -352,6 +352,8 @@ func TestErrorsOfCells(t *testing.T) {
 		{program: code("await 1; null"), value: "null"},
 		{program: code("class X { static { throw new Error('static') } }"), err: "Error: static"},
 		{program: code("const x = 1;\nimport { y } from './x.js'\nz()"), err: "TypeError: Module not found", trace: "    at async cell12.js:2:15"},
+		{program: code("Deno.writeTextFileSync('x.js', 'export const y = 7')")},
+		{program: code("import { y } from './x.js'\ny"), value: "7"},
 		{program: code("import 'not-there:x'"), err: "TypeError"},
 		{program: code("import { a } from 'x' import"), err: "SyntaxError"},
 		{program: code("Object.defineProperty(globalThis, 'q', { get() { throw new Error('getter') } }); q"), err: "Error: getter"},
