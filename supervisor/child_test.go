@@ -118,6 +118,7 @@ func playChild(role string, args []string) int {
 				}
 				_, _ = file.Write(make([]byte, 100<<10))
 				open = append(open, file)
+				runtime.KeepAlive(open)
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
