@@ -308,7 +308,7 @@ func TestPermissions(t *testing.T) {
 	fetch := python("from pyodide.http import pyfetch\nawait (await pyfetch('" + served.URL + "/a')).string()")
 
 	without := newEngine(t)
-	if r := run1(t, without, fetch); r.Error == nil || !strings.Contains(r.Error.Message, "--allow-net in PYODIDE_PERMISSION_ARGS") {
+	if r := run1(t, without, fetch); r.Error == nil || !strings.Contains(r.Error.Message, "--allow-net="+host+" in PYODIDE_PERMISSION_ARGS") {
 		t.Errorf("without the permission: %s, %+v", r.Status, r.Error)
 	}
 	granted := newEngine(t, permit(t, "--allow-net="+host))

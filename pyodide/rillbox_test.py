@@ -118,7 +118,7 @@ class Errors(unittest.TestCase):
     def test_a_missing_permission_names_who_can_grant_it(self) -> None:
         error = RuntimeError('Requires net access to "h:1", run again with the --allow-net flag')
         described = errors.describe(error, 10**6)
-        self.assertIn("--allow-net in PYODIDE_PERMISSION_ARGS", described["message"])
+        self.assertIn("--allow-net=h:1 in PYODIDE_PERMISSION_ARGS", described["message"])
         self.assertNotIn("run again", described["message"] + described["stack"])
 
 

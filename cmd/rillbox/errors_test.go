@@ -66,6 +66,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 					t.Errorf("it says %q, in\n%s", misleading, said)
 				}
 			}
+			if strings.Contains(said, "=/data/in.csv.") {
+				t.Errorf("a flag to give ends with a full stop:\n%s", said)
+			}
 			if strings.Contains(said, "The program is TypeScript") && !strings.Contains(want, "TypeScript") {
 				t.Errorf("it takes JavaScript for TypeScript:\n%s", said)
 			}

@@ -116,7 +116,7 @@ func (a *app) report(o *output, result supervisor.Result) {
 }
 
 // operators is what an error about a permission says, to a client, of who can grant it.
-var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS`)
+var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS\.?`)
 
 // asFlags says with flags what errors tell a client to do with arguments of its call.
 var asFlags = strings.NewReplacer(

@@ -20,6 +20,8 @@ MACHINERY = (
 # What Deno says when a permission is missing: its last part is for those who started it.
 NOT_CAPABLE = re.compile(r"(Requires .* access to .*), run again with the (--[a-z-]+) flag")
 
+ONE_HOST = re.compile(r'^Requires net access to "([^",\s]+)"$')
+
 
 def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]:
     """The error frame for an exception, well below limit bytes also when it is escaped."""
@@ -32,7 +34,9 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
     message = message_of(error)
     if missing := NOT_CAPABLE.search(message):
-        hint = f"The operator can allow it with {missing[2]} in PYODIDE_PERMISSION_ARGS."
+        host = ONE_HOST.search(missing[1])
+        flag = f"{missing[2]}={host[1]}" if host else missing[2]
+        hint = f"The operator can allow it with {flag} in PYODIDE_PERMISSION_ARGS."
         message, text = (NOT_CAPABLE.sub(r"\1", said) for said in (message, text))
     if hint:
         message = f"{message}\n{hint}" if message else hint

@@ -268,6 +268,8 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
             hint = f"{top} is in Python's standard library, but not in WebAssembly's."
     if _of_socket(error) or _of_socket(error.__context__):
         hint = "Sockets can neither listen nor connect here; pyodide.http fetches by HTTP."
+    if isinstance(error, FileNotFoundError):
+        hint = hint or _of_file(error)
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
     return Ending(code, error=errors.describe(error, limit, hint))
 
@@ -278,6 +280,20 @@ def _of_socket(error: BaseException | None) -> bool:
         return False
     number = OSError.errno.__get__(error)  # type: ignore # not what a class of the program's gives
     return type(number) is int and number in (errno.ENETDOWN, errno.EHOSTUNREACH)
+
+
+def _of_file(error: FileNotFoundError) -> str:
+    """How a program could have a file that it looked for in a place it has not."""
+    path = OSError.filename.__get__(error)  # type: ignore # not what a class of the program's gives
+    if type(path) is not str:
+        return ""
+    if not path.startswith("/") or path.startswith("/workspace/"):
+        if os.getcwd() != HOME:  # a workspace's
+            return ""
+        return "The program has no directory of files; files or session_id gives it one."
+    if os.path.isdir(os.path.dirname(path)) or any(c.isspace() for c in path):
+        return ""
+    return f"The operator can allow it with --allow-read={path} in PYODIDE_PERMISSION_ARGS."
 
 
 def _exit(code: Any) -> Ending:
