@@ -16,11 +16,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -106,10 +108,17 @@ without a network.`,
 	a.config.bindFlags(root.PersistentFlags(), common, commonSettings...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		near := ""
-		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 			var names []string
 			cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-			near = didYouMean("--"+unknown.GetSpecifiedName(), names)
+			flag := "--" + unknown.GetSpecifiedName()
+			near = didYouMean(flag, names)
+			if short := unknown.GetSpecifiedShortnames(); short != "" {
+				flag, near = "-"+short, ""
+			}
+			if p, err := deno.Parse([]string{flag}); err == nil && len(p.Args()) > 0 && slices.Contains(names, "--permissions") {
+				near = "; it is a permission flag of Deno: give it with --permissions"
+			}
 		}
 		return fmt.Errorf("%w%s\n`%s --help` shows how to use it", err, near, cmd.CommandPath())
 	})
