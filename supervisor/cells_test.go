@@ -3,8 +3,12 @@
 package supervisor
 
 import (
+	"bufio"
 	"context"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -43,4 +47,41 @@ func TestAPausedChildGetsNoTime(t *testing.T) {
 		t.Error("the time of an ended child is not known")
 	}
 	c.Resume()
+}
+
+// TestWhatAPausedChildStartedGetsNoTime: also what left its process group.
+func TestWhatAPausedChildStartedGetsNoTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell which processes are a child's")
+	}
+	c := start(t, DefaultLimits(), nil, "depart")
+	c.Attach(context.Background(), func(Event) {})
+	line, err := bufio.NewReader(c.Frames()).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := (&Child{process: c.process}).processes(); !slices.Equal(list, []int{c.pid(), pid}) {
+		t.Errorf("without a cgroup, the child's processes are %v, want %d and %d", list, c.pid(), pid)
+	}
+	uses := func(d time.Duration) bool {
+		before := cpuTime(pid)
+		time.Sleep(d)
+		return cpuTime(pid) > before
+	}
+	for !uses(time.Millisecond) { // until it has begun
+	}
+	c.Pause()
+	stops := time.Now().Add(5 * time.Second)
+	for uses(50*time.Millisecond) && !t.Failed() {
+		if time.Now().After(stops) {
+			t.Error("it goes on")
+		}
+	}
+	c.Resume()
+	for !t.Failed() && !uses(time.Millisecond) {
+	}
 }

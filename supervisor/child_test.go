@@ -162,6 +162,14 @@ func playChild(role string, args []string) int {
 			}()
 		}
 		time.Sleep(2 * time.Second)
+	case "depart": // from the group
+		c := exec.Command(os.Args[0], "child", "burn")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		_, _ = fmt.Fprintln(frames, c.Process.Pid)
+		select {}
 	case "delegate":
 		_ = exec.Command(os.Args[0], "child", "burn").Run()
 	case "burn":

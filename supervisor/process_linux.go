@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,14 +51,29 @@ func (c *Child) spent() (sum time.Duration) {
 	return sum
 }
 
-// processes are those of the child's cgroup; without one, the child itself.
+// processes are those of the child's cgroup; without one, the child and those that
+// it has started, of which it is the parent once theirs has ended, in a process
+// namespace of its own.
 func (c *Child) processes() []int {
-	if c.command.Wall == nil || c.command.Wall.Processes {
-		if list := c.group.Processes(); len(list) > 0 {
-			return list
+	if c.command.Wall != nil && !c.command.Wall.Processes {
+		return []int{c.pid()}
+	}
+	if list := c.group.Processes(); len(list) > 0 {
+		return list
+	}
+	list := []int{c.pid()}
+	for i := 0; i < len(list); i++ {
+		children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
+		for _, file := range children {
+			text, _ := os.ReadFile(file) // it may have just ended
+			for _, child := range strings.Fields(string(text)) {
+				if pid, err := strconv.Atoi(child); err == nil {
+					list = append(list, pid)
+				}
+			}
 		}
 	}
-	return []int{c.pid()}
+	return list
 }
 
 func onOwnThread(f func()) {
