@@ -8,7 +8,7 @@ type Quota struct {
 	most int64
 
 	mu   sync.Mutex
-	held map[*Dir]int64
+	held map[*Dir]int64 // of those that are open
 }
 
 // NewQuota makes a quota of so many bytes.
@@ -26,10 +26,17 @@ func (q *Quota) hold(d *Dir, bytes int64, there bool) (all int64, fits bool) {
 		}
 	}
 	fits = all <= q.most
-	if fits || there {
+	if _, open := q.held[d]; open && (fits || there) { // it may have been closed since it was measured
 		q.held[d] = bytes
 	}
 	return all, fits
+}
+
+// join has the quota know d, which is empty or measured later.
+func (q *Quota) join(d *Dir) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held[d] = 0
 }
 
 // leave forgets d.

@@ -60,6 +60,11 @@ func TestQuota(t *testing.T) {
 	if !b.WithinQuota() || write(b, "z", 998) != nil {
 		t.Error("what is closed counts")
 	}
+	// Closed between being measured and being noted, as a call that deletes is by one
+	// that ends the session.
+	if q.hold(a, 500, true); !b.WithinQuota() {
+		t.Error("what was closed since it was measured counts")
+	}
 	// Many at once have no more than there is.
 	c, _ := open()
 	if err := b.Empty(); err != nil {

@@ -88,6 +88,9 @@ func Open(path string, o Options) (*Dir, error) {
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
 	d := &Dir{root: root, options: o}
+	if o.Quota != nil {
+		o.Quota.join(d)
+	}
 	if !o.ReadOnly {
 		d.removePartial()
 	}
