@@ -95,7 +95,6 @@ func playChild(role string, args []string) int {
 			return 1
 		}
 	case "litter":
-		var open []*os.File
 		switch args[0] {
 		case "bytes in a folder by a path that is too long", "deep folders":
 			folder := strings.Repeat("d", 200)
@@ -116,9 +115,11 @@ func playChild(role string, args []string) int {
 				if err != nil {
 					return 1
 				}
-				_, _ = file.Write(make([]byte, 100<<10))
-				open = append(open, file)
-				runtime.KeepAlive(open)
+				fd, err := syscall.Dup(int(file.Fd())) // which nothing closes
+				if err != nil {
+					return 1
+				}
+				_, _ = syscall.Write(fd, make([]byte, 100<<10))
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
