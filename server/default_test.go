@@ -51,7 +51,7 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	session := dial(t, s, nil)
 	const cell = `{"session_id":"default","code":"open('in.csv').read()"}`
 	answers(t, session, "list_files", `{}`, "error: no default session yet")
-	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes); session default is new")
+	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes); session default is new, which run_code has with session_id default")
 	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no cell yet that named its language: name one, javascript, typescript or python") {
 		t.Errorf("without a language: %q", text(t, res))
 	}
@@ -61,7 +61,7 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	if out := structured[runOutput](t, call(t, session, "run_code", cell)); out.Stdout != "1,2" {
 		t.Errorf("the cell has %+v", out)
 	}
-	answers(t, session, "write_file", `{"path":"in.csv","session_id":"default","content":"3"}`, "replaced in.csv (1 bytes)")
+	answers(t, session, "write_file", `{"path":"in.csv","session_id":"default","content":"3"}`, "replaced in.csv (1 byte)")
 	if out := structured[sessionsOutput](t, call(t, session, "list_sessions", `{}`)); len(out.Sessions) != 1 || out.Sessions[0].SessionID != "default" || out.Sessions[0].Language != "python" {
 		t.Errorf("the sessions are %+v", out.Sessions)
 	}
@@ -73,5 +73,16 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	answers(t, session, "reset_session", `{"session_id":"other","variables":false}`, "error: resets nothing")
 	if res := call(t, session, "reset_session", `{"session_id":"other","variables":false,"files":true}`); res.IsError || structured[sessionInfo](t, res).Files != 0 {
 		t.Errorf("its files are there: %s", text(t, res))
+	}
+}
+
+// What is told of a session is in the words that a person would use.
+func TestSessionsAreToldInWords(t *testing.T) {
+	info := supervisor.SessionInfo{ID: "s", Languages: []supervisor.Language{supervisor.JavaScript, supervisor.Python, supervisor.TypeScript}}
+	info.Files.Files, info.Files.Bytes = 1, 1
+	for _, want := range []string{"s: javascript, python, typescript; ", ", 1 file (1 byte)"} {
+		if said := sessionText(info); !strings.Contains(said, want) {
+			t.Errorf("%q is without %q", said, want)
+		}
 	}
 }

@@ -126,6 +126,9 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if made {
 		into = "; " + isNew(session)
 	}
+	if made && args.SessionID == "" { // else a run without a session may look for it
+		into += ", which run_code has with session_id " + session
+	}
 	return &mcp.CallToolResult{
 		StructuredContent: out,
 		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), into)}},

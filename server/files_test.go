@@ -200,7 +200,7 @@ func TestReadFile(t *testing.T) {
 		{`{"path":"data/in.csv","offset":8}`, "data/in.csv: text/csv, 8 bytes; from byte 8 on, to the end\n\n"},
 		{`{"path":"data/in.csv","encoding":"base64"}`, "data/in.csv: text/csv, 8 bytes; as base64\n\nYSxiCjEsMgo="},
 		{`{"path":"empty"}`, "empty: text/plain, 0 bytes\n\n"},
-		{`{"path":"odd\nname.txt"}`, "\"odd\\nname.txt\": text/plain, 1 bytes\n\nx"},
+		{`{"path":"odd\nname.txt"}`, "\"odd\\nname.txt\": text/plain, 1 byte\n\nx"},
 		{`{"path":"latin1.txt"}`, "latin1.txt: text/plain, 4 bytes; as base64\n\nZ3L8bg=="},
 		{`{"path":"latin1.txt","encoding":"text"}`, "latin1.txt: text/plain, 4 bytes\nnote: 1 bytes are not UTF-8; each is shown as \uFFFD.\n\ngr\uFFFDn"},
 		{`{"path":"bytes.bin","limit":3}`, "bytes.bin: application/octet-stream, 16 KiB; bytes 0 to 2 of 16384, 16381 are left: go on with offset 3; as base64\n\nAAEC"},
@@ -362,7 +362,7 @@ func TestReadOnlyWorkspace(t *testing.T) {
 	w.guestWrites(first, "file", []byte("x"))
 	answers(t, session, "write_file", `{"path":"file","text":"y"}`, "error: read-only")
 	answers(t, session, "delete_file", `{"path":"file"}`, "error: read-only")
-	answers(t, session, "read_file", `{"path":"file"}`, "file: text/plain, 1 bytes\n\nx")
+	answers(t, session, "read_file", `{"path":"file"}`, "file: text/plain, 1 byte\n\nx")
 	if out := structured[listOutput](t, call(t, session, "list_files", `{}`)); !out.ReadOnly || out.MaxBytes != 0 {
 		t.Errorf("got %+v", out)
 	}

@@ -232,11 +232,11 @@ func roundSeconds(d time.Duration) float64 { return d.Round(time.Millisecond).Se
 func sessionText(i supervisor.SessionInfo) string {
 	languages := "no process"
 	if len(i.Languages) > 0 {
-		languages = strings.Join(languageNames(i.Languages), " and ")
+		languages = strings.Join(languageNames(i.Languages), ", ")
 	}
-	text := fmt.Sprintf("%s: %s, %v old, idle %v of %v, memory %s, %d files (%s)",
+	text := fmt.Sprintf("%s: %s; %v old, idle %v of %v, memory %s, %s (%s)",
 		i.ID, languages, time.Since(i.Created).Round(time.Second), time.Since(i.Used).Round(time.Second), i.Idle,
-		size(i.Memory), i.Files.Files, size(i.Files.Bytes))
+		size(i.Memory), several(i.Files.Files, "file"), size(i.Files.Bytes))
 	if len(i.Packages) > 0 {
 		text += ", packages " + packagesText(packageInfos(i.Packages))
 	}

@@ -147,7 +147,7 @@ func (s *Server) tellFiles(sh *sharing, out *runOutput, client, session string) 
 		}
 	}
 	if len(left) > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d files are too large to be given back (%s in all): write less, or use a session, whose files can be read in parts.", len(left), size(maxFilesBack)))
+		out.Notes = append(out.Notes, fmt.Sprintf("not given back, for want of room: %s (%s in all); write less, or use a session, whose files can be read in parts.", several(int64(len(left)), "file"), size(maxFilesBack)))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func TestFilesComeWithARunAndGoBack(t *testing.T) {
 			t.Errorf("%s is told as %q, want %q", name, have[name], want)
 		}
 	}
-	if len(have) != 4 || !strings.Contains(fmt.Sprint(out.Notes), "1 files are too large") {
+	if len(have) != 4 || !strings.Contains(fmt.Sprint(out.Notes), "not given back, for want of room: 1 file (") {
 		t.Errorf("have %v, notes %q", have, out.Notes)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -139,11 +139,19 @@ func depth(raw []byte) int {
 	return deepest
 }
 
+// several is a number of things of one kind, for people to read.
+func several(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // size writes a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 1<<10:
-		return fmt.Sprintf("%d bytes", n)
+		return several(n, "byte")
 	case n < 1<<20:
 		return short(float64(n)/(1<<10)) + " KiB"
 	case n < 1<<30:
