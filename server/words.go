@@ -47,7 +47,7 @@ func (s *Server) runDescription() string {
 			"to compute, to process data, to see what code really does.",
 		strings.Join(how, "\n"),
 		"Without session_id each call is a new process that keeps nothing but downloaded packages. "+
-			"With one, the code is a cell: it sees the variables, imports and files of the cells before it, also after one that failed, and its last expression is the result in every language. "+
+			"With one, the code is a cell: it sees the variables and imports of its language's cells before it, also after one that failed, and the files of all, and its last expression is the result in every language. "+
 			"A program cannot ask anybody: give all input in stdin or files.",
 		"display(value), open matplotlib figures, and a result that is a picture, a table or a chart come back as images and text.",
 		s.permissionWords(),
