@@ -168,6 +168,11 @@ func TestFileLimitsOfSessions(t *testing.T) {
 				if strings.Contains(a.Stdout, "written") || !strings.Contains(a.Stdout+a.Error.Message, row.want) {
 					t.Errorf("%s: the answer is %+v", row.name, a)
 				}
+				if row.want != "File too large" { // nor does another process begin, before there is room
+					if next := cell(t, h.rude, session, says.language, "1"); !strings.Contains(next.refusal, "delete some with delete_file") {
+						t.Errorf("%s: the next cell is %+v", row.name, next)
+					}
+				}
 				if row.want == "4 MiB" { // nothing more is written, by its client either
 					if _, refusal := use[fileAnswer](t, h.rude, "write_file", map[string]any{"session_id": session, "path": "more", "text": strings.Repeat("x", 1<<20)}); !strings.Contains(refusal, "does not fit") {
 						t.Errorf("%s: write_file says %q", row.name, refusal)

@@ -46,6 +46,9 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 		o.drop(in, "its process ended between two cells")
 	}
 	if in.session == nil {
+		if err := o.full(); err != nil {
+			return Result{}, err
+		}
 		options := o.options
 		options.Language = p.Language
 		session, err := opener.OpenSession(ctx, options, emit)
@@ -106,6 +109,17 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 	}
 	result.Notes = append(notes, result.Notes...)
 	return result, err
+}
+
+// full says that a process would be ended as it begins, for what is in the workspace.
+func (o *openSession) full() error {
+	most := o.files.Options()
+	used, _ := o.files.Usage() // it was closed: the session has just ended
+	if most.Bytes > 0 && used.Bytes > most.Bytes || most.Files > 0 && used.Files > most.Files {
+		return &ProgramError{fmt.Sprintf("the session's workspace holds %d files and folders with %d bytes, and may hold %d with %d: delete some with delete_file, or all with reset_session and files true",
+			used.Files, used.Bytes, most.Files, most.Bytes)}
+	}
+	return nil
 }
 
 // errQuota ends a cell.
