@@ -24,6 +24,7 @@ export function explainRequire(Module: NodeModule, program?: string): void {
   ) {
     if (
       program !== undefined && parent?.filename === program &&
+      (rest[1] as { paths?: unknown } | undefined)?.paths === undefined &&
       /^\.{1,2}(\/|$)/.test(request) && hasDirectory()
     ) {
       request = `${cwd()}/${request.replace(/^\.\//, "")}`;

@@ -73,6 +73,7 @@ func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
 		`import d from "./d.json" with { type: "json" }; export default d.a;`,
 		`module.exports = Promise.resolve(require("./h.cjs").f());`,
 		`module.exports = Promise.resolve(require("./h").f());`,
+		`module.exports = Promise.resolve(require(require.resolve("./h.cjs", { paths: [Deno.cwd() + "/lib"] })).n);`,
 	} {
 		for _, readOnly := range []bool{false, true} {
 			r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code, Workspace: dir, ReadOnly: readOnly})
