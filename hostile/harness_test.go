@@ -148,7 +148,7 @@ func try(t *testing.T, attacks []attack) {
 				a.language = supervisor.JavaScript
 			}
 			if a.noControl == "" {
-				a.runControl(t)
+				onceShown(t, func() { a.runControl(t) })
 			}
 			a.runBounded(t)
 		})

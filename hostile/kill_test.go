@@ -14,10 +14,8 @@ import (
 // is left, and at what the next server finds.
 func TestAServerKilledDuringRunsLeavesNothing(t *testing.T) {
 	needProc(t)
-	kills := 50
-	if testing.Short() {
-		kills = 5
-	}
+	t.Parallel()
+	kills := rounds(4, 12, 50)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

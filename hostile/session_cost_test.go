@@ -20,8 +20,8 @@ import (
 func TestIdleSessionsCostWhatTheySay(t *testing.T) {
 	needWall(t)
 	needProc(t)
-	sessions := 50
-	if free := memoryFree(t); testing.Short() || free < 12<<30 {
+	sessions := rounds(6, 12, 50)
+	if free := memoryFree(t); sessions > 12 && free < 12<<30 {
 		sessions = 6
 		t.Logf("the machine has %d GiB free: %d sessions", free>>30, sessions)
 	}

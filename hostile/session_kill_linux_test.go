@@ -22,10 +22,7 @@ import (
 func TestOthersDoNotNoticeKilledChildren(t *testing.T) {
 	needWall(t)
 	needProc(t)
-	kills := 30
-	if testing.Short() {
-		kills = 8
-	}
+	kills := rounds(8, 12, 60)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

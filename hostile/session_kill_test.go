@@ -23,10 +23,8 @@ import (
 func TestAServerKilledWithSessionsLeavesNothing(t *testing.T) {
 	needWall(t)
 	needProc(t)
-	kills := 9
-	if testing.Short() {
-		kills = 3
-	}
+	t.Parallel()
+	kills := rounds(3, 6, 30)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -132,6 +130,7 @@ func writeFile(s *served, session, text string) bool {
 func TestSessionsEndWithAllTheirProcesses(t *testing.T) {
 	needWall(t)
 	needProc(t)
+	t.Parallel()
 	for _, row := range []struct {
 		name string
 		idle int // seconds that a session lasts without a call

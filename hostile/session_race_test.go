@@ -25,10 +25,7 @@ func TestClientsRaceWithTheirSessions(t *testing.T) {
 	needWall(t)
 	needProc(t)
 	const clients = 4
-	lasts := 12 * time.Second
-	if testing.Short() {
-		lasts = 3 * time.Second
-	}
+	lasts := time.Duration(rounds(3, 5, 60)) * time.Second
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	limits := supervisor.DefaultLimits()

@@ -37,8 +37,10 @@ func tryInSessions(t *testing.T, attacks []attack) {
 					a.language = supervisor.JavaScript
 				}
 				if a.noControl+a.noCellControl == "" && !a.bare && a.bareFlags == nil {
-					s := newScene(t, a)
-					a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), noWall))
+					onceShown(t, func() {
+						s := newScene(t, a)
+						a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), noWall))
+					})
 				}
 				if a.waits {
 					a.timeout, a.ends = time.Second, append(a.ends, supervisor.TimedOut)

@@ -4,11 +4,16 @@
 //
 // A test with subtests is not counted beside them. A package that fails without
 // a failing test (it does not build, or it panicked) counts as one failure.
+//
+// The seconds that each test at the top level took are appended to the file that
+// GOTEST_TIMES names, if it is set. A test that runs beside others took their
+// time too.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,6 +39,7 @@ type tally struct {
 	output  map[name][]string
 	parents map[name]bool // tests that have subtests
 	verdict map[name]string
+	times   strings.Builder // "SECONDS PACKAGE TEST", a line each
 }
 
 func main() {
@@ -47,7 +53,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gotest: cannot run go test:", err)
 		os.Exit(2)
 	}
-	t := &tally{os.Stdout, map[name][]string{}, map[name]bool{}, map[name]string{}}
+	t := &tally{out: os.Stdout, output: map[name][]string{}, parents: map[name]bool{}, verdict: map[name]string{}}
 	readErr := t.read(pipe)
 	waitErr := cmd.Wait()
 	passed, failed, skipped := t.count()
@@ -58,6 +64,12 @@ func main() {
 	if waitErr != nil && failed == 0 {
 		fmt.Fprintln(os.Stderr, "gotest: go test failed, though no test did:", waitErr)
 		failed++
+	}
+	if file := os.Getenv("GOTEST_TIMES"); file != "" {
+		if err := t.keepTimes(file); err != nil {
+			fmt.Fprintln(os.Stderr, "gotest: cannot keep the times:", err)
+			failed++
+		}
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	if failed > 0 {
@@ -103,6 +115,9 @@ func (t *tally) take(e event) {
 		}
 	case "pass", "fail", "skip", "build-fail":
 		t.verdict[id] = e.Action
+		if e.Test != "" && !strings.Contains(e.Test, "/") {
+			fmt.Fprintf(&t.times, "%.1f %s %s\n", e.Elapsed, e.Package, e.Test)
+		}
 		t.tell(id, e)
 		delete(t.output, id)
 	}
@@ -132,6 +147,15 @@ func (t *tally) tellUnfinished(pkg string) {
 			t.verdict[id] = "fail"
 		}
 	}
+}
+
+func (t *tally) keepTimes(file string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, t.times.String())
+	return errors.Join(err, f.Close())
 }
 
 func (t *tally) count() (passed, failed, skipped int) {

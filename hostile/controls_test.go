@@ -1,0 +1,99 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"rillbox/cache/cachetest"
+)
+
+// longEnv is set by scripts/test --long: every random test as often as it can
+// be, and every control anew.
+const longEnv = "RILLBOX_TEST_LONG"
+
+// rounds is how often a test that works by chance tries: few with -short, most
+// in scripts/test --long.
+func rounds(short, usual, long int) int {
+	switch {
+	case os.Getenv(longEnv) != "":
+		return long
+	case testing.Short():
+		return short
+	}
+	return usual
+}
+
+// controls are those that have shown their attack to work. A control tests Deno
+// and not us, so that it is run once for each text of these tests, version of
+// Deno and kernel, and noted beside the tests' cache.
+var controls struct {
+	once  sync.Once
+	file  string          // empty: none are kept
+	base  string          // what all controls depend on
+	shown map[string]bool // by hash
+}
+
+// onceShown runs the control of the test t, unless it has shown its attack to work
+// before.
+func onceShown(t *testing.T, control func()) {
+	t.Helper()
+	controls.once.Do(func() { openControls(t) })
+	hash := sha256.Sum256([]byte(controls.base + t.Name()))
+	key := hex.EncodeToString(hash[:])
+	if controls.shown[key] {
+		return
+	}
+	if control(); t.Failed() || controls.file == "" {
+		return
+	}
+	f, err := os.OpenFile(controls.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.WriteString(key + "\n"); err != nil { // a short line, so whole
+		t.Fatal(err)
+	}
+}
+
+func openControls(t *testing.T) {
+	t.Helper()
+	kernel, err := os.ReadFile("/proc/version")
+	if err != nil || os.Getenv(longEnv) != "" {
+		return
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("these tests have no source in their directory: %v", err)
+	}
+	hash := sha256.New()
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s", file, len(text), text)
+	}
+	dir, err := cachetest.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	controls.base = fmt.Sprintf("%x %s %s %d\n", hash.Sum(nil), kernel, denoBinary(t).Version, os.Getuid())
+	controls.file = filepath.Join(dir, "hostile-controls")
+	controls.shown = map[string]bool{}
+	text, err := os.ReadFile(controls.file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for key := range strings.Lines(string(text)) {
+		controls.shown[strings.TrimSpace(key)] = true
+	}
+}
