@@ -15,22 +15,6 @@ import (
 	"rillbox/cache/cachetest"
 )
 
-// longEnv is set by scripts/test --long: every random test as often as it can
-// be, and every control anew.
-const longEnv = "RILLBOX_TEST_LONG"
-
-// rounds is how often a test that works by chance tries: few with -short, most
-// in scripts/test --long.
-func rounds(short, usual, long int) int {
-	switch {
-	case os.Getenv(longEnv) != "":
-		return long
-	case testing.Short():
-		return short
-	}
-	return usual
-}
-
 // controls are those that have shown their attack to work. A control tests Deno
 // and not us, so that it is run once for each text of these tests, version of
 // Deno and kernel, and noted beside the tests' cache.
@@ -67,7 +51,7 @@ func onceShown(t *testing.T, control func()) {
 func openControls(t *testing.T) {
 	t.Helper()
 	kernel, err := os.ReadFile("/proc/version")
-	if err != nil || os.Getenv(longEnv) != "" {
+	if err != nil || cachetest.Long() {
 		return
 	}
 	sources, err := filepath.Glob("*.go")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/cache/cachetest"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 )
@@ -384,7 +385,7 @@ func TestNoClientsRunsDelayAnothers(t *testing.T) {
 	limits := supervisor.DefaultLimits()
 	limits.MaxTimeout = time.Minute
 	h := openHouse(t, limits)
-	hellos := rounds(3, 5, 15)
+	hellos := cachetest.Rounds(3, 5, 15)
 	measure := func(t *testing.T) []time.Duration {
 		t.Helper()
 		var took []time.Duration

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"rillbox/cache/cachetest"
 )
 
 // TestAServerKilledDuringRunsLeavesNothing kills `rillbox serve` with SIGKILL,
@@ -15,7 +17,7 @@ import (
 func TestAServerKilledDuringRunsLeavesNothing(t *testing.T) {
 	needProc(t)
 	t.Parallel()
-	kills := rounds(4, 12, 50)
+	kills := cachetest.Rounds(4, 12, 50)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

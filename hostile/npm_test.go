@@ -198,8 +198,10 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 			for name, inSession := range map[string]bool{"program": false, "cell": true} {
 				t.Run(name, func(t *testing.T) {
 					if row.noControl == "" {
-						s, o := run(t, inSession, []string{"--allow-all"}, true)
-						a.checkControl(t, s, o)
+						onceShown(t, func() {
+							s, o := run(t, inSession, []string{"--allow-all"}, true)
+							a.checkControl(t, s, o)
+						})
 					}
 					s, o := run(t, inSession, nil, false)
 					a.checkBounded(t, launcher.Best, s, o)
@@ -315,17 +317,19 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 					if row.noControl != "" || row.noCellControl != "" && in == "cell" {
 						return
 					}
-					s = prepare()
-					if strings.Contains(a.code, "%FOUND%") {
-						s.words["%FOUND%"], s.attack = "there", a
-					}
-					free := a
-					if row.asked {
-						free.packages = []string{"npm:private"}
-					} else {
-						free.grants = []string{"--allow-all"}
-					}
-					free.checkControl(t, s, runOwn(t, s, free, in, func(o *deno.Options) { o.WithoutSecondWall = true }))
+					onceShown(t, func() {
+						s := prepare()
+						if strings.Contains(a.code, "%FOUND%") {
+							s.words["%FOUND%"], s.attack = "there", a
+						}
+						free := a
+						if row.asked {
+							free.packages = []string{"npm:private"}
+						} else {
+							free.grants = []string{"--allow-all"}
+						}
+						free.checkControl(t, s, runOwn(t, s, free, in, func(o *deno.Options) { o.WithoutSecondWall = true }))
+					})
 				})
 			}
 		})

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rillbox/cache/cachetest"
 )
 
 // TestIdleSessionsCostWhatTheySay opens fifty sessions, compares what
@@ -20,7 +22,7 @@ import (
 func TestIdleSessionsCostWhatTheySay(t *testing.T) {
 	needWall(t)
 	needProc(t)
-	sessions := rounds(6, 12, 50)
+	sessions := cachetest.Rounds(6, 12, 50)
 	if free := memoryFree(t); sessions > 12 && free < 12<<30 {
 		sessions = 6
 		t.Logf("the machine has %d GiB free: %d sessions", free>>30, sessions)

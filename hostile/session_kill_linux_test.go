@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rillbox/cache/cachetest"
 	"rillbox/supervisor"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestOthersDoNotNoticeKilledChildren(t *testing.T) {
 	needWall(t)
 	needProc(t)
-	kills := rounds(8, 12, 60)
+	kills := cachetest.Rounds(8, 12, 60)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

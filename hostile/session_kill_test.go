@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/cache/cachetest"
 )
 
 // TestAServerKilledWithSessionsLeavesNothing kills the server at random instants
@@ -24,7 +26,7 @@ func TestAServerKilledWithSessionsLeavesNothing(t *testing.T) {
 	needWall(t)
 	needProc(t)
 	t.Parallel()
-	kills := rounds(3, 6, 30)
+	kills := cachetest.Rounds(3, 6, 30)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/cache"
+	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
@@ -25,7 +26,7 @@ func TestClientsRaceWithTheirSessions(t *testing.T) {
 	needWall(t)
 	needProc(t)
 	const clients = 4
-	lasts := time.Duration(rounds(3, 5, 60)) * time.Second
+	lasts := time.Duration(cachetest.Rounds(3, 5, 60)) * time.Second
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	limits := supervisor.DefaultLimits()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/cache/cachetest"
 )
 
 // programs are run after every first use of a cache, with what they print.
@@ -24,10 +26,8 @@ var programs = []struct{ language, code, want string }{
 // Killed with SIGKILL at any instant of a first set-up, the next start works
 // and finds nothing half-written.
 func TestASetUpKilledAtRandomInstantsIsTakenUpAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes minutes")
-	}
-	const kills = 20
+	cachetest.Slow(t)
+	kills := cachetest.Rounds(0, 5, 40)
 	// A later start goes on where the killed one was, so that short lives reach
 	// every stage, also on a machine where a whole set-up takes long.
 	const longest = 8 * time.Second
