@@ -161,7 +161,7 @@ func allGone[T any](t testing.TB, what string, left func() []T) time.Duration {
 			}
 			return took
 		}
-		time.Sleep(2 * time.Millisecond) // none of them is ours to wait for
+		time.Sleep(20 * time.Millisecond) // none of them is ours to wait for
 	}
 }
 

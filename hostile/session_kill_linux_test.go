@@ -23,6 +23,7 @@ import (
 func TestOthersDoNotNoticeKilledChildren(t *testing.T) {
 	needWall(t)
 	needProc(t)
+	t.Parallel()
 	kills := cachetest.Rounds(8, 12, 60)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -159,6 +160,7 @@ func (s *served) childAt(t *testing.T, mark string) int {
 // sessions are as ever; and when there is room again all is.
 func TestAFullDiskUnderSessions(t *testing.T) {
 	needWall(t)
+	t.Parallel()
 	temp := smallDisk(t)
 	s := serve(t, temp, "--warm=0")
 	sessions := map[supervisor.Language]string{}
@@ -250,6 +252,7 @@ func smallDisk(t *testing.T) string {
 // loses its state.
 func TestADiskThatIsFullAtRandomPoints(t *testing.T) {
 	needWall(t)
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -284,7 +287,8 @@ func TestADiskThatIsFullAtRandomPoints(t *testing.T) {
 		}
 	}
 	refused, kept := 0, map[supervisor.Language]int{}
-	for n := 1; n <= 150; n++ {
+	writes := cachetest.Rounds(30, 60, 300)
+	for n := 1; n <= writes; n++ {
 		for language, session := range sessions {
 			a := s.run(t, map[string]any{"session_id": session, "language": string(language), "code": countRuns[language]})
 			switch {
@@ -312,8 +316,8 @@ func TestADiskThatIsFullAtRandomPoints(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	t.Logf("%d of 300 writes were refused; cells that ran: %v", refused, counted)
-	if refused == 0 || refused == 300 {
+	t.Logf("%d of %d writes were refused; cells that ran: %v", refused, len(sessions)*writes, counted)
+	if refused == 0 || refused == len(sessions)*writes {
 		t.Error("the disk was never full, or always")
 	}
 	for language, session := range sessions {

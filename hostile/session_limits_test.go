@@ -90,6 +90,7 @@ func checkState(t *testing.T, client *mcp.ClientSession, session string, says sp
 func TestCellsEndsAreResults(t *testing.T) {
 	needWall(t)
 	needProc(t)
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--warm=0", "--memory=128MiB")
 	sessions := map[string]string{}
 	for i, row := range guestEnds {

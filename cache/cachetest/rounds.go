@@ -20,11 +20,3 @@ func Rounds(short, usual, long int) int {
 	}
 	return usual
 }
-
-// Slow skips with -short: scripts/test --quick leaves the test out.
-func Slow(t testing.TB) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("takes too long for -short")
-	}
-}

@@ -26,7 +26,9 @@ var programs = []struct{ language, code, want string }{
 // Killed with SIGKILL at any instant of a first set-up, the next start works
 // and finds nothing half-written.
 func TestASetUpKilledAtRandomInstantsIsTakenUpAgain(t *testing.T) {
-	cachetest.Slow(t)
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
 	kills := cachetest.Rounds(0, 5, 40)
 	// A later start goes on where the killed one was, so that short lives reach
 	// every stage, also on a machine where a whole set-up takes long.
