@@ -38,9 +38,12 @@ func cpuTime(pid int) time.Duration {
 // TellsCPU says that the system tells how much processor time a child has used.
 const TellsCPU = true
 
-// spent is the processor time of the child's processes, and of those that they have
-// waited for.
+// spent is the processor time of all that the child has started or, where the machine
+// doesn't count that, of its processes and of those that they have waited for.
 func (c *Child) spent() (sum time.Duration) {
+	if all, ok := c.group.CPUTime(); ok {
+		return all
+	}
 	for _, pid := range c.processes() {
 		sum += cpuTime(pid)
 		for _, field := range []int{statChildUser, statChildSystem} {

@@ -138,6 +138,30 @@ func (c *Cgroup) Processes() (pids []int) {
 	return pids
 }
 
+// CPUTime is the processor time of all that has ever been in the cgroup, where the
+// machine counts it beside its bound: with version 2, and with version 1 where cpu and
+// cpuacct are one hierarchy, as they usually are.
+func (c *Cgroup) CPUTime() (time.Duration, bool) {
+	if !c.BoundsProcessors() {
+		return 0, false
+	}
+	dir := filepath.Dir(c.quota)
+	if filepath.Base(c.quota) == "cpu.max" { // version 2
+		var usec int64
+		text, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+		if err == nil {
+			_, err = fmt.Sscanf(string(text), "usage_usec %d", &usec)
+		}
+		return time.Duration(usec) * time.Microsecond, err == nil
+	}
+	var nsec int64
+	text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &nsec)
+	}
+	return time.Duration(nsec), err == nil
+}
+
 // Remove removes the cgroup, which must be empty.
 func (c *Cgroup) Remove() error {
 	if c == nil {
