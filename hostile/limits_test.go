@@ -364,11 +364,11 @@ func TestABusyServerSaysWhenToTryAgain(t *testing.T) {
 // TestFileLimits: Python's files are in its memory, which has its own limit.
 func TestFileLimits(t *testing.T) {
 	limits := testLimits()
-	limits.FileBytes, limits.Disk, limits.Files = 4<<20, 4<<20, 50
+	limits.FileBytes, limits.Disk, limits.Files = 4<<20, 6<<20, 50
 	h := openHouse(t, limits, "--allow-write", "--allow-read")
 	for _, row := range []struct{ name, code, want string }{
 		{"one file's size", `try { Deno.writeFileSync("big", new Uint8Array(8 << 20)); console.log("written"); } catch (e) { console.log(e.message); Deno.removeSync("big") }`, "File too large"},
-		{"all files' size", `for (let i = 0; i < 40; i++) { Deno.writeFileSync("f" + i, new Uint8Array(1 << 20)); await new Promise(r => setTimeout(r, 50)); } console.log("written")`, "4 MiB"},
+		{"all files' size", `for (let i = 0; i < 40; i++) { Deno.writeFileSync("f" + i, new Uint8Array(1 << 20)); await new Promise(r => setTimeout(r, 50)); } console.log("written")`, "6 MiB"},
 		{"the number of files", `for (let i = 0; i < 400; i++) { Deno.writeTextFileSync("f" + i, ""); await new Promise(r => setTimeout(r, 5)); } console.log("written")`, "50 files"},
 	} {
 		for _, language := range []string{"javascript", "typescript"} {

@@ -145,18 +145,18 @@ func TestFileLimitsOfSessions(t *testing.T) {
 	needWall(t)
 	t.Parallel()
 	limits := testLimits()
-	limits.FileBytes, limits.Disk, limits.Files, limits.Timeout = 4<<20, 4<<20, 50, 10*time.Second
+	limits.FileBytes, limits.Disk, limits.Files, limits.Timeout = 4<<20, 6<<20, 50, 10*time.Second
 	h := openHouse(t, limits)
 	rows := map[string][]struct{ name, code, want string }{
 		"javascript": {
 			{"one file's size", `try { Deno.writeFileSync("big", new Uint8Array(8 << 20)); console.log("written"); } catch (e) { console.log(e.message); Deno.removeSync("big") }`, "File too large"},
-			{"all files' size", `for (let i = 0; i < 40; i++) { Deno.writeFileSync("f" + i, new Uint8Array(1 << 20)); await new Promise(r => setTimeout(r, 50)); } console.log("written")`, "4 MiB"},
+			{"all files' size", `for (let i = 0; i < 40; i++) { Deno.writeFileSync("f" + i, new Uint8Array(1 << 20)); await new Promise(r => setTimeout(r, 50)); } console.log("written")`, "6 MiB"},
 			{"the number of files", `for (let i = 0; i < 400; i++) { Deno.writeTextFileSync("f" + i, ""); await new Promise(r => setTimeout(r, 5)); } console.log("written")`, "50 files"},
 			{"the number of folders", `for (let i = 0; i < 400; i++) { Deno.mkdirSync("f" + i); await new Promise(r => setTimeout(r, 5)); } console.log("written")`, "50 files"},
 		},
 		"python": {
 			{"one file's size", "import os\ntry:\n  open('big', 'wb').write(bytes(8 << 20)); print('written')\nexcept OSError as e: print(e); os.remove('big')", "File too large"},
-			{"all files' size", "import time\nfor i in range(40):\n  open(f'f{i}', 'wb').write(bytes(1 << 20)); time.sleep(0.05)\nprint('written')", "4 MiB"},
+			{"all files' size", "import time\nfor i in range(40):\n  open(f'f{i}', 'wb').write(bytes(1 << 20)); time.sleep(0.05)\nprint('written')", "6 MiB"},
 			{"the number of files", "import time\nfor i in range(400):\n  open(f'f{i}', 'w').close(); time.sleep(0.005)\nprint('written')", "50 files"},
 		},
 	}
@@ -174,7 +174,7 @@ func TestFileLimitsOfSessions(t *testing.T) {
 						t.Errorf("%s: the next cell is %+v", row.name, next)
 					}
 				}
-				if row.want == "4 MiB" { // nothing more is written, by its client either
+				if row.want == "6 MiB" { // nothing more is written, by its client either
 					if _, refusal := use[fileAnswer](t, h.rude, "write_file", map[string]any{"session_id": session, "path": "more", "text": strings.Repeat("x", 1<<20)}); !strings.Contains(refusal, "does not fit") {
 						t.Errorf("%s: write_file says %q", row.name, refusal)
 					}
