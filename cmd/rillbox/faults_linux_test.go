@@ -145,7 +145,7 @@ func (s sweep) chosen(places []int) []injection {
 			all = append(all, way)
 		}
 	}
-	most := 2
+	most := 1
 	switch set := os.Getenv(faultsEnv); set {
 	case "":
 	case "all":
@@ -155,9 +155,9 @@ func (s sweep) chosen(places []int) []injection {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	chosen := make([]injection, min(most, len(places)))
-	for i := range chosen { // spread over the places, and over the ways
+	for i := range chosen { // spread over the places, and over the ways, also where each sweep has one
 		from, to := i*len(places)/len(chosen), (i+1)*len(places)/len(chosen)
-		chosen[i] = all[(from+random.IntN(to-from))*len(ways)+i%len(ways)]
+		chosen[i] = all[(from+random.IntN(to-from))*len(ways)+(i+len(places))%len(ways)]
 	}
 	return chosen
 }
