@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
+	"rillbox/pyodide"
 )
 
 // controls are those that have shown their attack to work. A control tests Deno
@@ -70,7 +71,7 @@ func openControls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controls.base = fmt.Sprintf("%x %s %s %d\n", hash.Sum(nil), kernel, denoBinary(t).Version, os.Getuid())
+	controls.base = fmt.Sprintf("%x %s %s %d\n", hash.Sum(nil), kernel, denoBinary(t).Version+" "+pyodide.Version, os.Getuid())
 	controls.file = filepath.Join(dir, "hostile-controls")
 	controls.shown = map[string]bool{}
 	text, err := os.ReadFile(controls.file)

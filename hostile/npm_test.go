@@ -286,49 +286,53 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 			rows[i].code = strings.ReplaceAll(rows[i].code, "%PATH%", path)
 		}
 	}
-	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			for language, in := range inBoth {
-				t.Run(string(language)+" "+in, func(t *testing.T) {
-					a := attack{language: language, code: row.code + "/* %DIR% */", grants: row.grants}
-					prepare := func() *scene {
-						s := newScene(t, a)
-						t.Setenv("NPM_CONFIG_REGISTRY", serveNPM(t,
-							npmPackage{name: "private", files: []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}, {name: "package/index.mjs", text: `export default "` + s.secret + `";`}}},
-							npmPackage{name: "mine", files: []tarFile{{name: "package/index.js", text: `exports.here = __filename;`}}}))
-						s.words["%CACHE%"] = ownCache(s)
-						if o := runOwn(t, s, attack{language: language, code: `import "npm:private"`}, "program", nil); o.Error != nil {
-							t.Fatalf("the package can't be had: %s", o.text())
-						}
-						s.words["%STORE%"] = globbed(t, s.words["%CACHE%"]+"/deno/npm/*/private/1.0.0")[0]
-						s.words["%VIEW%"] = globbed(t, s.words["%CACHE%"]+"/trees/modules/*/files/npm/*/private/1.0.0")[0]
-						s.words["%FOUND%"] = s.secret
-						return s
-					}
-					s := prepare()
+	for language, in := range inBoth {
+		t.Run(string(language)+" "+in, func(t *testing.T) {
+			// What another's run has left in the cache, once for all rows and once for their
+			// controls.
+			prepare := func() *scene {
+				s := newScene(t, attack{language: language, code: "%DIR%"})
+				s.words["%REGISTRY%"] = serveNPM(t,
+					npmPackage{name: "private", files: []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}, {name: "package/index.mjs", text: `export default "` + s.secret + `";`}}},
+					npmPackage{name: "mine", files: []tarFile{{name: "package/index.js", text: `exports.here = __filename;`}}})
+				t.Setenv("NPM_CONFIG_REGISTRY", s.words["%REGISTRY%"])
+				s.words["%CACHE%"] = ownCache(s)
+				if o := runOwn(t, s, attack{language: language, code: `import "npm:private"`}, "program", nil); o.Error != nil {
+					t.Fatalf("the package can't be had: %s", o.text())
+				}
+				s.words["%STORE%"] = globbed(t, s.words["%CACHE%"]+"/deno/npm/*/private/1.0.0")[0]
+				s.words["%VIEW%"] = globbed(t, s.words["%CACHE%"]+"/trees/modules/*/files/npm/*/private/1.0.0")[0]
+				return s
+			}
+			bounded, free := prepare(), prepare()
+			for _, row := range rows {
+				t.Run(row.name, func(t *testing.T) {
+					a := attack{language: language, code: row.code, grants: row.grants}
+					found := ""
 					if strings.Contains(a.code, "%FOUND%") { // the program may not hold what it finds
-						s.words["%FOUND%"] = "there"
+						found = "there"
 						a.evidence = func(_ *scene, o outcome) string {
 							return map[bool]string{true: "it is seen"}[strings.Contains(o.Stdout.String(), "there")]
 						}
-						s.attack = a
 					}
+					of := func(s *scene, a attack) *scene {
+						t.Setenv("NPM_CONFIG_REGISTRY", s.words["%REGISTRY%"])
+						s.attack, s.words["%FOUND%"] = a, found
+						return s
+					}
+					s := of(bounded, a)
 					a.checkBounded(t, launcher.Best, s, runOwn(t, s, a, in, nil))
 					if row.noControl != "" || row.noCellControl != "" && in == "cell" {
 						return
 					}
 					onceShown(t, func() {
-						s := prepare()
-						if strings.Contains(a.code, "%FOUND%") {
-							s.words["%FOUND%"], s.attack = "there", a
-						}
-						free := a
 						if row.asked {
-							free.packages = []string{"npm:private"}
+							a.packages = []string{"npm:private"}
 						} else {
-							free.grants = []string{"--allow-all"}
+							a.grants = []string{"--allow-all"}
 						}
-						free.checkControl(t, s, runOwn(t, s, free, in, func(o *deno.Options) { o.WithoutSecondWall = true }))
+						s := of(free, a)
+						a.checkControl(t, s, runOwn(t, s, a, in, func(o *deno.Options) { o.WithoutSecondWall = true }))
 					})
 				})
 			}
