@@ -57,7 +57,7 @@ func isOver(w *worker) bool {
 // awaitRemoved waits for what is done behind a run that has ended.
 func awaitRemoved(t *testing.T, dir string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(dir); os.IsNotExist(err) {
 			return
 		}

@@ -14,9 +14,8 @@ import (
 // also where a process was started ahead, whose streams are apart.
 func TestCombinedOutputIsInOrder(t *testing.T) {
 	e := newEngine(t, func(o *Options) { o.Warm = 1 })
-	e.pool.Warm()
-	if n := len(e.pool.Idle()); n != 1 {
-		t.Fatalf("%d workers wait", n)
+	for len(e.pool.Idle()) == 0 { // a busy machine may start none in the time that a start may take
+		e.pool.Warm()
 	}
 	p := python(`import os, sys, warnings, js
 for i in range(300):
