@@ -227,7 +227,11 @@ func (a attack) controlGrants(s *scene) []string {
 // checkControl checks that the attack came to what it goes for.
 func (a attack) checkControl(t *testing.T, s *scene, o outcome) {
 	t.Helper()
-	if found := s.evidenceOf(o); len(found) == 0 {
+	found := s.evidenceOf(o)
+	for start := time.Now(); len(found) == 0 && time.Since(start) < 10*time.Second; found = s.evidenceOf(o) {
+		time.Sleep(10 * time.Millisecond) // what was sent is on its way
+	}
+	if len(found) == 0 {
 		t.Errorf("the attack is not shown to work without the boundary, so it shows nothing:\n%s\n%s", o.summary(), o.text())
 	}
 }
