@@ -145,8 +145,11 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 	s.sessions.making.Lock()
 	o, err := s.newSession(r)
 	s.sessions.making.Unlock()
-	if err != nil || r.Language == "" {
-		return o.infoOrNone(), err
+	if err != nil {
+		return SessionInfo{}, err
+	}
+	if r.Language == "" {
+		return o.info(), nil
 	}
 	result, err := s.runIn(ctx, o, Program{Client: r.Client, Language: r.Language, Packages: r.Packages, onlyOpen: len(r.Packages) == 0}, emit)
 	if err == nil && result.Error != nil {
@@ -206,13 +209,21 @@ func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 	return o, nil
 }
 
-// opener is the engine of a language that has sessions.
-func (s *Supervisor) opener(language Language) (SessionOpener, error) {
-	opener, ok := s.byLanguage[language].(SessionOpener)
-	if !ok {
-		return nil, &ProgramError{fmt.Sprintf("language %q has no sessions", language)}
+// languageOf is the language of a cell: the one that it names, which is from then on
+// that of cells that name none.
+func (s *Supervisor) languageOf(o *openSession, named Language) (Language, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if named == "" && o.language == "" {
+		return "", &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", o.id, languageList)}
 	}
-	return opener, nil
+	if named != "" {
+		if _, ok := s.byLanguage[named].(SessionOpener); !ok {
+			return "", &ProgramError{fmt.Sprintf("language %q has no sessions", named)}
+		}
+		o.language = named
+	}
+	return o.language, nil
 }
 
 // openFiles gives the session its workspace.
@@ -239,8 +250,11 @@ func (o *openSession) openFiles(shared *Shared, limits Limits, quota *workspace.
 	return nil
 }
 
-// quota is that of a client's sessions.
+// quota is that of a client's sessions; nil when all of them, each full, hold no more.
 func (all *sessions) quota(client string, limits Limits) *workspace.Quota {
+	if int64(limits.Sessions) <= limits.ClientDisk/limits.Disk {
+		return nil
+	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for key, o := range all.open {
@@ -320,15 +334,14 @@ func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit fun
 }
 
 func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit func(Event)) (Result, error) {
-	if p.Language != "" {
-		if _, err := s.opener(p.Language); err != nil {
-			return Result{}, err
-		}
-	}
-	if err := o.use(&p.Language); err != nil {
+	if err := o.use(); err != nil {
 		return Result{}, err
 	}
 	defer o.leave()
+	var err error
+	if p.Language, err = s.languageOf(o, p.Language); err != nil {
+		return Result{}, err
+	}
 	return s.run(ctx, p, o, emit)
 }
 
@@ -348,30 +361,19 @@ func (o *openSession) takeTurn(ctx context.Context) (giveBack func(), err error)
 }
 
 // use says that a call begins to use the session, which keeps it from expiring;
-// it is a BusyError when too many do. leave must be called at its end. The language
-// of a cell becomes that of those that name none, which get it.
-func (o *openSession) use(language *Language) error {
+// it is a BusyError when too many do. leave must be called at its end.
+func (o *openSession) use() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.ctx.Err() != nil:
+	if o.ctx.Err() != nil {
 		return noSession(o.id)
-	case language != nil && *language == "" && o.language == "":
-		return noLanguageYet(o.id)
-	case o.users > maxWaitingCells:
+	}
+	if o.users > maxWaitingCells {
 		return &BusyError{Running: 1, Waiting: maxWaitingCells, Session: true, RetryAfter: retryAfter}
-	case language != nil && *language == "":
-		*language = o.language
-	case language != nil:
-		o.language = *language
 	}
 	o.users++
 	o.expiry.Stop()
 	return nil
-}
-
-func noLanguageYet(id string) error {
-	return &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", id, languageList)}
 }
 
 func (o *openSession) leave() {
@@ -439,13 +441,6 @@ func (o *openSession) info() SessionInfo {
 	return info
 }
 
-func (o *openSession) infoOrNone() SessionInfo {
-	if o == nil {
-		return SessionInfo{}
-	}
-	return o.info()
-}
-
 // ListSessions tells of a client's sessions, the oldest first.
 func (s *Supervisor) ListSessions(client string) []SessionInfo {
 	list := []SessionInfo{}
@@ -472,7 +467,7 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Rese
 	if r.Files && !o.own {
 		return SessionInfo{}, &ProgramError{"the session's files are in a directory of the operator's own, which is not emptied: delete_file deletes one"}
 	}
-	if err := o.use(nil); err != nil {
+	if err := o.use(); err != nil {
 		return SessionInfo{}, err
 	}
 	defer o.leave()
