@@ -128,6 +128,9 @@ var errQuota = errors.New("the files of all your sessions have more bytes than t
 // watchQuota ends a cell when its client's files outgrow their quota. What it gives
 // must be called when the cell has ended, and says whether all is within it.
 func (o *openSession) watchQuota(end context.CancelCauseFunc) (within func() bool) {
+	if o.files.Options().Quota == nil {
+		return func() bool { return true }
+	}
 	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {

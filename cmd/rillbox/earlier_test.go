@@ -169,6 +169,7 @@ func TestSettingsOfEarlierVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		"warm = 17":          "warm = 17: want",
 		`memory = "64KiB"`:   "memory = 64KiB: the least is 16MiB",
+		"disk = 0":           "disk = 0: the least is 1MiB",
 		"allow_package = []": `unknown key "allow_package"; did you mean allow_packages?`,
 	} {
 		if _, err := load(t, text, nil); err == nil || !strings.Contains(err.Error(), want) {

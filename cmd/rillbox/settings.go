@@ -73,6 +73,9 @@ const leastMemory = 16 << 20
 // all, which go after ten minutes without use.
 const mostWarm = 16
 
+// leastDisk is the least that a program's directory has room in.
+const leastDisk = 1 << 20
+
 // newConfig returns the defaults.
 func newConfig() *config {
 	c := &config{
@@ -124,8 +127,8 @@ func newConfig() *config {
 	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
 	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
 	add("file_size", size(&c.Limits.FileBytes), "largest file that a program may write")
-	add("disk", size(&c.Limits.Disk), "bytes that the files of a session, or of one program's directory, may have in all")
-	add("client_disk", size(&c.Limits.ClientDisk), "bytes that the files of all sessions of one client may have")
+	add("disk", sizeFrom(&c.Limits.Disk, leastDisk), "bytes that the files of a session, or of one program's directory, may have in all")
+	add("client_disk", sizeFrom(&c.Limits.ClientDisk, leastDisk), "bytes that the files of all sessions of one client may have")
 	add("displays", size(&c.Limits.Displays), "bytes kept of what a program shows (pictures, tables)")
 	add("sessions", count(&c.Limits.Sessions), "sessions that one client may have")
 	add("all_sessions", count(&c.Limits.AllSessions), "sessions that all clients together may have")
