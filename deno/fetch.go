@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +21,7 @@ import (
 	"rillbox/cache"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+	"rillbox/workspace"
 )
 
 // PackageError says why the packages of a program can't be had.
@@ -71,20 +72,8 @@ const maxUnpacked = 4 << 30
 
 // outgrown says whether the stage holds more than it may.
 func (f fetcher) outgrown() bool {
-	var bytes int64
-	_ = filepath.WalkDir(f.stage, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return nil // it was just renamed or removed
-		}
-		if info, err := entry.Info(); err == nil {
-			bytes += info.Size()
-		}
-		if bytes > f.unpacked {
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return bytes > f.unpacked
+	held, err := workspace.Measure(f.stage, "", math.MaxInt32)
+	return err == nil && held.Bytes > f.unpacked // else it was just removed
 }
 
 // watchStage calls over once the stage has outgrown its bound. Looking takes little of

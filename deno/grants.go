@@ -225,7 +225,7 @@ func (p Permissions) realOf(path string) string { return p.opened[path].real }
 func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, error) {
 	var nearest granted
 	for name, g := range p.opened {
-		if within(path, name) && len(name) >= len(nearest.name) {
+		if Within(path, name) && len(name) >= len(nearest.name) {
 			nearest = g
 		}
 	}
@@ -265,14 +265,14 @@ func covered(places []launcher.Place) []launcher.Place {
 	given := slices.Clone(places)
 	for i := range places {
 		for _, outer := range given {
-			if within(places[i].Name, outer.Name) {
+			if Within(places[i].Name, outer.Name) {
 				places[i].Access |= outer.Access
 			}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(places), func(p launcher.Place) bool {
 		return slices.ContainsFunc(places, func(outer launcher.Place) bool {
-			return outer.Name != p.Name && within(p.Name, outer.Name) && outer.Access&p.Access == p.Access
+			return outer.Name != p.Name && Within(p.Name, outer.Name) && outer.Access&p.Access == p.Access
 		})
 	})
 }
@@ -281,7 +281,7 @@ func covered(places []launcher.Place) []launcher.Place {
 var kernelsOwn = []string{"/proc", "/dev", "/sys"}
 
 func isKernels(path string) bool {
-	return slices.ContainsFunc(kernelsOwn, func(dir string) bool { return within(path, dir) })
+	return slices.ContainsFunc(kernelsOwn, func(dir string) bool { return Within(path, dir) })
 }
 
 func notEverything(path string) error {
@@ -367,7 +367,7 @@ func (p Permissions) program(name string, places *[]launcher.Place, links map[st
 			_ = g.needs[i].file.Close()
 			g.needs[i].file = nil
 		}
-		if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return within(g.real, dir) }) {
+		if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return Within(g.real, dir) }) {
 			return fmt.Errorf("--allow-run=%s: all programs of the system are granted, and %s is none", name, g.real)
 		}
 	}

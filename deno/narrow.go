@@ -156,7 +156,7 @@ func (p Permissions) runs() []string {
 func valueCovers(kind valueKind, granted, value string) bool {
 	switch kind {
 	case pathValue:
-		return within(value, granted) // no link is followed below what is granted; see Permissions.open
+		return Within(value, granted) // no link is followed below what is granted; see Permissions.open
 	case hostValue:
 		return hostCovers(granted, value)
 	case envValue:
@@ -171,7 +171,7 @@ func valueCovers(kind valueKind, granted, value string) bool {
 func meets(kind valueKind, denied, allowed string) bool {
 	switch kind {
 	case pathValue:
-		return within(denied, allowed) || within(allowed, denied)
+		return Within(denied, allowed) || Within(allowed, denied)
 	case hostValue:
 		d, a := mustHost(denied), mustHost(allowed)
 		return d.meets(a)
@@ -189,7 +189,7 @@ func meets(kind valueKind, denied, allowed string) bool {
 func first(kind valueKind, denied, allowed string) bool {
 	switch kind {
 	case pathValue:
-		return within(denied, allowed)
+		return Within(denied, allowed)
 	case hostValue:
 		return mustHost(denied).compare(mustHost(allowed)) <= 0
 	case runValue:
@@ -208,8 +208,8 @@ func mustHost(text string) host {
 	return h
 }
 
-// within says that path is dir or below it; both are absolute and clean.
-func within(path, dir string) bool {
+// Within says that path is dir or below it; both are absolute and clean.
+func Within(path, dir string) bool {
 	rest, below := strings.CutPrefix(path, dir)
 	return below && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
 }

@@ -332,10 +332,10 @@ func (p Permissions) ReadWriteOverlap() (path string, overlap bool) {
 	}
 	for _, r := range reads {
 		for _, w := range writes {
-			if within(r, w) {
+			if Within(r, w) {
 				return r, true
 			}
-			if within(w, r) {
+			if Within(w, r) {
 				return w, true
 			}
 		}

@@ -66,7 +66,7 @@ func Share(path string) (Shared, error) {
 	if err != nil {
 		return Shared{}, fmt.Errorf("share a directory: %w", err)
 	}
-	if within(real, ownName) {
+	if Within(real, ownName) {
 		_ = file.Close()
 		return Shared{}, fmt.Errorf("%s can't be shared: programs have files of ours by that name; move it", path)
 	}
@@ -119,11 +119,11 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 		}
 	}
 	for _, place := range places {
-		if err == nil && level == launcher.Namespaces && within(place.Name, ownName) {
+		if err == nil && level == launcher.Namespaces && Within(place.Name, ownName) {
 			err = fmt.Errorf("%s can't be granted: programs have files of ours by that name; move it", place.Name)
 		}
 		for _, dir := range hidden {
-			if err == nil && within(place.Name, dir) {
+			if err == nil && Within(place.Name, dir) {
 				err = fmt.Errorf("%s can't be granted: it is where other programs are, and what is executed for them", place.Name)
 			}
 		}
@@ -257,7 +257,7 @@ func besides(places []launcher.Place, kept []string) []launcher.Place {
 		dir = resolved(dir)
 		var left []launcher.Place
 		for _, p := range places {
-			if p.Access&launcher.Write == 0 || !within(dir, p.Path) && !within(p.Path, dir) {
+			if p.Access&launcher.Write == 0 || !Within(dir, p.Path) && !Within(p.Path, dir) {
 				left = append(left, p)
 				continue
 			}
@@ -278,9 +278,9 @@ func besides(places []launcher.Place, kept []string) []launcher.Place {
 // beside is path, or what is in it and on no way to kept; both are real paths.
 func beside(path, kept string) (paths []string) {
 	switch {
-	case within(path, kept):
+	case Within(path, kept):
 		return nil
-	case !within(kept, path):
+	case !Within(kept, path):
 		return []string{path}
 	}
 	entries, err := os.ReadDir(path)

@@ -146,7 +146,7 @@ func TestBesides(t *testing.T) {
 	everywhere := besides([]launcher.Place{{Path: "/", Access: launcher.Write}}, []string{kept})
 	documents := false
 	for _, place := range everywhere {
-		if within(kept, place.Path) || within(place.Path, kept) {
+		if Within(kept, place.Path) || Within(place.Path, kept) {
 			t.Errorf("with everything granted, %s can be changed", place.Path)
 		}
 		documents = documents || place.Path == filepath.Join(dir, "home/documents")

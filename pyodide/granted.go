@@ -26,7 +26,7 @@ func grantedPaths(p deno.Permissions) (paths []string, err error) {
 	_, writes := p.Allowed("write")
 	for i, path := range append(reads, writes...) {
 		for _, own := range ownFiles {
-			if path != "/" && (within(own, path) || within(path, own)) {
+			if path != "/" && (deno.Within(own, path) || deno.Within(path, own)) {
 				flag := "read"
 				if i >= len(reads) {
 					flag = "write"
@@ -41,7 +41,7 @@ func grantedPaths(p deno.Permissions) (paths []string, err error) {
 	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
 	outer := ""
 	return slices.DeleteFunc(paths, func(path string) bool {
-		if outer != "" && within(path, outer) {
+		if outer != "" && deno.Within(path, outer) {
 			return true
 		}
 		outer = path
@@ -58,10 +58,4 @@ func grantsUnseen(p deno.Permissions) bool {
 		}
 	}
 	return false
-}
-
-// within says that a path is dir or below it.
-func within(path, dir string) bool {
-	rest, below := strings.CutPrefix(path, dir)
-	return below && (rest == "" || rest[0] == '/')
 }

@@ -166,7 +166,7 @@ func TestGrantedPathsHideNothing(t *testing.T) {
 	for _, file := range files {
 		held := false
 		for _, own := range ownFiles {
-			held = held || within(file, own)
+			held = held || deno.Within(file, own)
 		}
 		if !held {
 			t.Errorf("%s is in no directory of ownFiles", file)
