@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -14,7 +15,7 @@ import (
 // logRun logs one line for a run, or for a program that was not run: who, what and
 // how it went; nothing of the code, its input, its environment or its output.
 func (s *Server) logRun(req *mcp.CallToolRequest, p supervisor.Program, r supervisor.Result, err error) {
-	line := s.log.With("execution", p.ID, "client", s.identity(req), "language", p.Language)
+	line := s.log.With("execution", p.ID, "client", s.identity(req), "language", cmp.Or(r.Language, p.Language))
 	var refused *supervisor.ProgramError
 	var busy *supervisor.BusyError
 	switch {

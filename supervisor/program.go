@@ -84,7 +84,9 @@ const (
 // the guest's claims.
 type Result struct {
 	ExecutionID string
-	Status      Status
+	// Language is the program's; of a cell that named none, its session's.
+	Language Language
+	Status   Status
 	// ExitCode is the child's exit status; 128+n when signal n ended it.
 	ExitCode int
 	// Stdout and Stderr are what was kept of the guest's streams. Combined says that

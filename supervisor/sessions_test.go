@@ -304,7 +304,7 @@ func TestASessionHasAProcessOfEachLanguage(t *testing.T) {
 	want := func(language Language, code, value string) Result {
 		t.Helper()
 		r, err := run(language, code)
-		if err != nil || value != string(r.Value) {
+		if err != nil || value != string(r.Value) || r.Language == "" || language != "" && r.Language != language {
 			t.Errorf("%q %q gave %s %v, want %s", language, code, r.Value, err, value)
 		}
 		return r

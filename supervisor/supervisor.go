@@ -119,7 +119,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 			return Result{}, err
 		}
 		result := cancelledBefore(ctx, in)
-		result.ExecutionID, result.Waited = p.ID, time.Since(start)
+		result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, time.Since(start)
 		return result, nil
 	}
 	defer leave()
@@ -144,7 +144,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	} else {
 		result, err = engine.Run(ctx, p, serialised(emit))
 	}
-	result.ExecutionID, result.Waited = p.ID, waited
+	result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, waited
 	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err
