@@ -16,7 +16,7 @@ var allowed = map[string]string{
 	"rillbox/supervisor/launcher": "",
 	"rillbox/workspace":           "",
 	"rillbox/supervisor":          "rillbox/supervisor/launcher rillbox/workspace",
-	"rillbox/deno":                "rillbox/cache rillbox/supervisor rillbox/supervisor/launcher",
+	"rillbox/deno":                "rillbox/cache rillbox/supervisor rillbox/supervisor/launcher rillbox/workspace",
 	"rillbox/pyodide/gateway":     "rillbox/cache",
 	"rillbox/pyodide":             "rillbox/cache rillbox/deno rillbox/pyodide/gateway rillbox/supervisor rillbox/supervisor/launcher",
 	"rillbox/server":              "rillbox/cache rillbox/supervisor rillbox/workspace",
