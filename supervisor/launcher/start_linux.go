@@ -426,12 +426,12 @@ func enterSystemCall()
 //go:linkname exitSystemCall runtime.exitsyscall
 func exitSystemCall()
 
-// vfork makes a child that runs in this process's memory, on this stack, while
-// the thread that called it waits for the child's execve or end. The child's process
-// ID is in child before it begins.
+// rawVforkSyscall is the standard library's: as with vfork(2), the child runs in this
+// process's memory, on this stack, while the thread that called it waits for the
+// child's execve or end.
 //
 //go:noescape
-func vfork(flags uintptr, child *int32) (pid, errno uintptr)
+func rawVforkSyscall(trap, a1, a2, a3 uintptr) (r1 uintptr, err syscall.Errno)
 
 // fork starts the child. There it never returns: only this thread of the Go
 // runtime goes on, in memory that all others use, so nothing but system calls can
@@ -451,11 +451,12 @@ func (f *forked) fork() (int, syscall.Errno) {
 	)
 	enterSystemCall() // the runtime need not wait for this thread, however long the child takes
 	beforeFork()
-	pid, refused := vfork(uintptr(syscall.SIGCHLD)|syscall.CLONE_VM|syscall.CLONE_VFORK|syscall.CLONE_PARENT_SETTID|f.flags, &f.child)
+	// The child's process ID is in f.child before the child begins.
+	pid, refused := rawVforkSyscall(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD)|syscall.CLONE_VM|syscall.CLONE_VFORK|syscall.CLONE_PARENT_SETTID|f.flags, 0, uintptr(unsafe.Pointer(&f.child)))
 	if refused != 0 || pid != 0 {
 		afterFork()
 		exitSystemCall()
-		return int(pid), syscall.Errno(refused)
+		return int(pid), refused
 	}
 	afterForkInChild()
 	for i = range f.list {
