@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"fmt"
-	"os"
 	"sync/atomic"
 	"unsafe"
 
@@ -23,66 +22,6 @@ func ReportRefused(report func(call string)) {
 		return
 	}
 	reportRefused.Store(&report)
-}
-
-// watch is how a child's refused calls come to be known here: the kernel gives
-// the child a descriptor for its filter's questions, and the child sends it to us.
-type watch struct {
-	report    func(call string)
-	ours      *os.File
-	theirs    int
-	message   unix.Msghdr // with one byte, and one descriptor
-	data      unix.Iovec
-	zero      byte
-	control   []byte
-	listening *int32 // the descriptor, in control
-}
-
-func (f *forked) newWatch(report func(call string)) (*watch, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	w := &watch{report: report, ours: os.NewFile(uintptr(pair[0]), "refused calls"), control: unix.UnixRights(0)}
-	theirs := os.NewFile(uintptr(pair[1]), "refused calls")
-	w.theirs, err = f.above(theirs)
-	_ = theirs.Close()
-	w.listening = (*int32)(unsafe.Pointer(&w.control[unix.CmsgLen(0)]))
-	w.data.Base = &w.zero
-	w.data.SetLen(1)
-	w.message.Iov = &w.data
-	w.message.SetIovlen(1)
-	w.message.Control = &w.control[0]
-	w.message.SetControllen(len(w.control))
-	return w, err
-}
-
-func (w *watch) close() {
-	if w != nil {
-		_ = w.ours.Close()
-	}
-}
-
-// start answers the questions of the child's filter until the child has ended.
-func (w *watch) start() error {
-	if w == nil {
-		return nil
-	}
-	control := make([]byte, len(w.control))
-	_, n, _, _, err := unix.Recvmsg(int(w.ours.Fd()), make([]byte, 1), control, unix.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("receive the filter's descriptor: %w", err)
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(messages) != 1 {
-		return fmt.Errorf("receive the filter's descriptor: %d messages: %w", len(messages), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return fmt.Errorf("receive the filter's descriptor: %d descriptors: %w", len(fds), err)
-	}
-	go answerQuestions(fds[0], w.report)
-	return nil
 }
 
 // question is struct seccomp_notif, reply is struct seccomp_notif_resp.

@@ -32,18 +32,15 @@ const nobody = 65534
 const mountAttrSize = 32
 
 // nobody maps the child's user and group. proc is its directory in /proc.
-func (f *forked) nobody(proc *int32, user, group int) {
+func (f *forked) nobody(proc *call, user, group int) {
 	for _, file := range [][2]string{
 		{"setgroups", "deny"},
 		{"uid_map", fmt.Sprintf("%d %d 1", nobody, user)},
 		{"gid_map", fmt.Sprintf("%d %d 1", nobody, group)},
 	} {
-		fd := f.result()
-		f.add(stepUser, unix.SYS_OPENAT, 0, f.text(file[0]), unix.O_WRONLY|unix.O_CLOEXEC).take(0, proc).give(fd)
-		f.on(file[0])
-		f.add(stepUser, unix.SYS_WRITE, 0, f.text(file[1]), uintptr(len(file[1]))).take(0, fd)
-		f.on(file[0])
-		f.add(stepUser, unix.SYS_CLOSE, 0).take(0, fd)
+		fd := f.add(stepUser, unix.SYS_OPENAT, proc, file[0], unix.O_WRONLY|unix.O_CLOEXEC).on(file[0])
+		f.add(stepUser, unix.SYS_WRITE, fd, file[1], len(file[1])).on(file[0])
+		f.add(stepUser, unix.SYS_CLOSE, fd)
 	}
 }
 
@@ -90,8 +87,8 @@ type mounted struct {
 	now       string // where it is
 	stat      unix.Stat_t
 	directory bool
-	mapped    bool   // it is to be the other user's, if there is one
-	tree      *int32 // its mount, once it has been opened
+	mapped    bool  // it is to be the other user's, if there is one
+	tree      *call // gives its mount, once it has been opened
 }
 
 // collect gives the places of a child whose executable is path, those of its
@@ -172,17 +169,14 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 
 	// Of /proc a process sees itself: its descriptors, its memory (where the C library
 	// finds its stack) and how much of it there is.
-	own := map[string]*int32{}
+	own := map[string]*call{}
 	for _, name := range ownFiles {
-		own[name] = f.result()
-		f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text(name), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(own[name])
-		f.on(name)
+		own[name] = f.add(stepPlace, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).on(name)
 	}
 
-	f.add(stepRoot, unix.SYS_MOUNT, f.text("tmpfs"), f.text("/proc"), f.text("tmpfs"), unix.MS_NOSUID|unix.MS_NODEV, f.text("size=4m,mode=0755"))
-	f.add(stepRoot, unix.SYS_CHDIR, f.text("/proc"))
-	mask := f.result() // ours says nothing of what others may do in the child's root
-	f.add(stepRoot, unix.SYS_UMASK, 0).give(mask)
+	f.add(stepRoot, unix.SYS_MOUNT, "tmpfs", "/proc", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=4m,mode=0755")
+	f.add(stepRoot, unix.SYS_CHDIR, "/proc")
+	mask := f.add(stepRoot, unix.SYS_UMASK, 0) // ours says nothing of what others may do in the child's root
 	made := &tree{f: f, made: map[string]bool{"/": true}}
 	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
 		at := w.through(name)
@@ -202,7 +196,7 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	if w.Processes {
 		// Programs look at more, and each at its own. A container may not let it be
 		// mounted; then they have what the first process sees of itself.
-		f.add(stepRoot, unix.SYS_MOUNT, f.text("proc"), f.text("proc"), f.text("proc"), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, f.text("subset=pid")).allow(anyError)
+		f.add(stepRoot, unix.SYS_MOUNT, "proc", "proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "subset=pid").fine = anyError
 	}
 	if len(w.Hidden) > 0 {
 		made.directory("/rillbox/nothing")
@@ -223,21 +217,19 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	for _, hidden := range w.Hidden {
 		if made.holds(hidden) {
 			made.pin(filepath.Dir(hidden))
-			nothing := f.result()
-			f.add(stepRoot, unix.SYS_OPEN_TREE, atCWD, f.text("rillbox/nothing"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).give(nothing)
+			nothing := f.add(stepRoot, unix.SYS_OPEN_TREE, unix.AT_FDCWD, "rillbox/nothing", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 			f.restrict(nothing, Read, false)
 			f.attach(nothing, hidden)
 		}
 	}
 
-	f.add(stepRoot, unix.SYS_UMASK).take(0, mask)
+	f.add(stepRoot, unix.SYS_UMASK, mask)
 
-	here := f.text(".")
-	f.add(stepEnter, unix.SYS_PIVOT_ROOT, here, here)
-	f.add(stepEnter, unix.SYS_UMOUNT2, here, unix.MNT_DETACH)
-	f.add(stepEnter, unix.SYS_CHDIR, f.text("/"))
+	f.add(stepEnter, unix.SYS_PIVOT_ROOT, ".", ".")
+	f.add(stepEnter, unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
+	f.add(stepEnter, unix.SYS_CHDIR, "/")
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, atCWD, f.text("/"), 0, hold(&f.calls, attributes), mountAttrSize)
+	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, "/", 0, attributes, mountAttrSize)
 }
 
 // look says whether the place is there, and what and where it is now.
@@ -263,27 +255,22 @@ func (m *mounted) look() (there bool, err error) {
 // open opens a place, which has to be what was judged.
 func (f *forked) open(m *mounted) {
 	path := m.now
-	m.tree = f.result()
+	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE
 	if m.File == nil {
-		f.add(stepPlace, unix.SYS_OPEN_TREE, atCWD, f.text(path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE).give(m.tree)
-		f.on(path)
+		m.tree = f.add(stepPlace, unix.SYS_OPEN_TREE, unix.AT_FDCWD, path, flags).on(path)
 		return
 	}
-	fd := f.result()
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	f.add(stepPlace, unix.SYS_OPENAT2, atCWD, f.text(path), hold(&f.calls, how), unix.SizeofOpenHow).give(fd)
-	f.on(path)
-	judged := &seen{device: m.stat.Dev, inode: m.stat.Ino}
-	f.add(stepPlace, unix.SYS_FSTAT, 0, hold(&f.calls, &judged.stat)).take(0, fd)
-	f.add(stepPlace, 0).seen = judged
-	f.on(path)
-	f.add(stepPlace, unix.SYS_OPEN_TREE, 0, f.text(""), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH).take(0, fd).give(m.tree)
-	f.on(path)
-	f.add(stepPlace, unix.SYS_CLOSE, 0).take(0, fd)
+	file := f.add(stepPlace, unix.SYS_OPENAT2, unix.AT_FDCWD, path, how, unix.SizeofOpenHow).on(path)
+	seen := new(unix.Stat_t)
+	look := f.add(stepPlace, unix.SYS_FSTAT, file, seen).on(path)
+	look.seen, look.judged = seen, &m.stat
+	m.tree = f.add(stepPlace, unix.SYS_OPEN_TREE, file, "", flags|unix.AT_EMPTY_PATH).on(path)
+	f.add(stepPlace, unix.SYS_CLOSE, file)
 }
 
 // restrict takes away what the access does not name.
-func (f *forked) restrict(tree *int32, access Access, device bool) {
+func (f *forked) restrict(tree *call, access Access, device bool) {
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 	if !device {
 		attributes.Attr_set |= unix.MOUNT_ATTR_NODEV
@@ -294,20 +281,17 @@ func (f *forked) restrict(tree *int32, access Access, device bool) {
 	if access&Execute == 0 {
 		attributes.Attr_set |= unix.MOUNT_ATTR_NOEXEC
 	}
-	f.add(stepPlace, unix.SYS_MOUNT_SETATTR, 0, f.text(""), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, hold(&f.calls, attributes), mountAttrSize).take(0, tree)
+	f.add(stepPlace, unix.SYS_MOUNT_SETATTR, tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attributes, mountAttrSize)
 }
 
 // attach mounts what was found under its name in the root that is the current
 // directory. No link is followed on the way there: a guest may have made one.
-func (f *forked) attach(tree *int32, name string) {
-	target, nothing := f.result(), f.text("")
+func (f *forked) attach(tree *call, name string) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	f.add(stepRoot, unix.SYS_OPENAT2, atCWD, f.text(cmp.Or(strings.TrimPrefix(name, "/"), ".")), hold(&f.calls, how), unix.SizeofOpenHow).give(target)
-	f.on(name)
-	f.add(stepRoot, unix.SYS_MOVE_MOUNT, 0, nothing, 0, nothing, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH).take(0, tree).take(2, target)
-	f.on(name)
-	f.add(stepRoot, unix.SYS_CLOSE, 0).take(0, target)
-	f.add(stepRoot, unix.SYS_CLOSE, 0).take(0, tree)
+	target := f.add(stepRoot, unix.SYS_OPENAT2, unix.AT_FDCWD, cmp.Or(strings.TrimPrefix(name, "/"), "."), how, unix.SizeofOpenHow).on(name)
+	f.add(stepRoot, unix.SYS_MOVE_MOUNT, tree, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH).on(name)
+	f.add(stepRoot, unix.SYS_CLOSE, target)
+	f.add(stepRoot, unix.SYS_CLOSE, tree)
 }
 
 // tree is what has been made in a child's root.
@@ -331,9 +315,7 @@ func (t *tree) pin(name string) {
 	}
 	t.pin(filepath.Dir(name))
 	t.made[name] = true
-	here := t.f.result()
-	t.f.add(stepRoot, unix.SYS_OPEN_TREE, atCWD, t.f.text(name[1:]), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).give(here)
-	t.f.on(name)
+	here := t.f.add(stepRoot, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name[1:], unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW).on(name)
 	t.f.attach(here, name)
 }
 
@@ -343,22 +325,19 @@ func (t *tree) directory(name string) {
 	}
 	t.directory(filepath.Dir(name))
 	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_MKDIRAT, atCWD, t.f.text(name[1:]), 0o755)
-	t.f.on(name)
+	t.f.add(stepRoot, unix.SYS_MKDIRAT, unix.AT_FDCWD, name[1:], 0o755).on(name)
 }
 
 func (t *tree) file(name string) {
 	t.directory(filepath.Dir(name))
 	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_MKNODAT, atCWD, t.f.text(name[1:]), unix.S_IFREG|0o444, 0)
-	t.f.on(name)
+	t.f.add(stepRoot, unix.SYS_MKNODAT, unix.AT_FDCWD, name[1:], unix.S_IFREG|0o444, 0).on(name)
 }
 
 func (t *tree) link(to, name string) {
 	t.directory(filepath.Dir(name))
 	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_SYMLINKAT, t.f.text(to), atCWD, t.f.text(name[1:]))
-	t.f.on(name)
+	t.f.add(stepRoot, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, name[1:]).on(name)
 }
 
 // path is where the place is now.

@@ -26,60 +26,57 @@ func becomeChild() {}
 // a copy of our page tables and of each page that we write to meanwhile (2 ms).
 func Start(c Command) (Started, error) {
 	f, err := prepare(c)
+	defer f.close()
+	var started Started
+	if err == nil {
+		started, err = f.start()
+	}
 	if err != nil {
 		return Started{}, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	defer f.close()
-	return f.start(c.Path)
+	return started, nil
 }
 
 // start forks the child, and sees it become what it should.
-func (f *forked) start(path string) (Started, error) {
+func (f *forked) start() (s Started, err error) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
 	begun := f.bound(startTime)
-	pid, errno := f.fork()
+	pid, errno := f.fork() // it has been executed, or has ended
 	syscall.ForkLock.Unlock()
+	inTime := begun()
 	if f.other { // in our memory, the child became another user
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 	}
 	if errno != 0 {
-		begun()
-		return Started{}, fmt.Errorf("start %s: fork: %w", path, errno)
+		return s, fmt.Errorf("fork: %w", errno)
 	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		begun()
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		return Started{}, fmt.Errorf("start %s: %w", path, err)
-	}
-	f.closeOpened() // the child's copy of failure is then the last one; execve closes it
-	var failed failure
-	size := unsafe.Sizeof(failed)
-	n, err := f.failureOut.Read(unsafe.Slice((*byte)(unsafe.Pointer(&failed)), size))
+	s.Process, _ = os.FindProcess(pid) // on Unix it finds any
+	descriptors, err := f.receive()
 	runtime.KeepAlive(f)
-	if !begun() {
-		_, _ = process.Wait()
-		return Started{}, fmt.Errorf("start %s: it was not executed within %v", path, startTime)
+	if !inTime {
+		closeAll(descriptors)
+		err = fmt.Errorf("it was not executed within %v", startTime)
 	}
-	if n == 0 { // EOF: it has become the child
-		started, err := f.receive()
-		if err == nil {
-			err = f.watch.start()
+	if err != nil {
+		_ = s.Process.Kill()
+		_, _ = s.Process.Wait()
+		return Started{}, err
+	}
+	if f.watch != nil {
+		go answerQuestions(descriptors[len(descriptors)-1], *f.watch)
+		descriptors = descriptors[:len(descriptors)-1]
+	}
+	for i, fd := range descriptors {
+		_ = unix.SetNonblock(fd, true)
+		file := os.NewFile(uintptr(fd), "a socket in a child's network")
+		if i < len(f.wall.Listen) {
+			s.Listeners = append(s.Listeners, file)
+		} else {
+			s.Socket = file
 		}
-		if err != nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			_, _ = process.Wait()
-			return Started{}, fmt.Errorf("start %s: %w", path, err)
-		}
-		started.Process = process
-		return started, nil
 	}
-	_, _ = process.Wait()
-	if n != int(size) || failed.call >= uintptr(len(f.list)) {
-		return Started{}, fmt.Errorf("start %s: the child did not say why it ended: %w", path, err)
-	}
-	return Started{}, fmt.Errorf("start %s: %w", path, &stepError{f.list[failed.call].step, f.about[int(failed.call)], failed.errno})
+	return s, nil
 }
 
 // startTime is how long a child may take to its execve. One that is stopped before
@@ -118,7 +115,7 @@ type stepError struct {
 }
 
 func (e *stepError) Error() string {
-	text := stepNames[e.step]
+	text := string(e.step)
 	if e.about != "" {
 		text += ": " + e.about
 	}
@@ -130,7 +127,8 @@ func (e *stepError) Error() string {
 
 // replaced says that what was judged is not what is there any more.
 func (e *stepError) replaced() bool {
-	return e.about != "" && (e.errno == syscall.ESTALE || e.errno == syscall.ELOOP || e.errno == syscall.ENOENT && e.step <= stepRoot)
+	gone := e.errno == syscall.ESTALE || e.errno == syscall.ELOOP || e.errno == syscall.ENOENT
+	return gone && e.about != "" && (e.step == stepPlace || e.step == stepRoot)
 }
 
 // Is says that the error is ErrReplaced.
@@ -142,48 +140,37 @@ func (e *stepError) Unwrap() error { return e.errno }
 type forked struct {
 	calls
 	flags uintptr // of clone(2), beside those of vfork
+	wall  Wall    // what is around it, if anything is
 
-	filter  unix.SockFprog
-	failure int
 	child   int32 // its process ID, from when there is one
+	reports int   // our end of its socket
+	report  int   // its own
+	handed  int   // how many descriptors it hands over
+	opened  []int // what only it needs
 
-	failureOut *os.File
-	opened     []int
-	handed     *handed // sockets that the child opens for us
-	watch      *watch  // nil: the filter refuses by itself
-	found      []mounted
-	other      bool // it becomes another user
-	asked      Wall
-}
-
-// failure is what a child writes when it can't become what it should.
-type failure struct {
-	call  uintptr // its index
-	errno syscall.Errno
+	watch *func(call string) // nil: the filter refuses by itself
+	found []mounted
+	other bool // it becomes another user
 }
 
 // lowestDescriptor is the first that is not the child's own.
 const lowestDescriptor = 10
 
-func prepare(c Command) (f *forked, err error) {
-	f = &forked{calls: calls{about: map[int]string{}}}
-	defer func() {
-		if err != nil {
-			f.close()
+func prepare(c Command) (*forked, error) {
+	f := &forked{}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return f, fmt.Errorf("make the child's socket: %w", err)
+	}
+	f.reports = pair[0]
+	f.opened = pair[:]
+	if f.report, err = f.above(pair[1]); err != nil {
+		return f, err
+	}
+	for _, part := range []func(Command) error{f.begin, f.surround, f.finish} {
+		if err := part(c); err != nil {
+			return f, err
 		}
-	}()
-	failureOut, failureIn, err := os.Pipe()
-	if err != nil {
-		return f, err
-	}
-	f.failureOut = failureOut
-	f.failure, err = f.above(failureIn)
-	_ = failureIn.Close() // nothing was written to it
-	if err != nil {
-		return f, err
-	}
-	if err := errors.Join(f.begin(c), f.surround(c), f.finish(c)); err != nil {
-		return f, err
 	}
 	return f, f.err
 }
@@ -191,12 +178,12 @@ func prepare(c Command) (f *forked, err error) {
 // begin makes the process ours to end, and bounds it.
 func (f *forked) begin(c Command) error {
 	f.add(stepGroup, unix.SYS_SETPGID, 0, 0)
-	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL))
+	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL))
 	alive, err := life()
 	if err != nil {
 		return err
 	}
-	f.add(stepParent, unix.SYS_CLOSE, uintptr(alive[1]))
+	f.add(stepParent, unix.SYS_CLOSE, alive[1])
 	f.isAlive(alive[0])
 	for _, procs := range c.Policy.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -204,10 +191,10 @@ func (f *forked) begin(c Command) error {
 			return fmt.Errorf("open the child's cgroup: %w", err)
 		}
 		f.opened = append(f.opened, fd)
-		f.add(stepCgroup, unix.SYS_WRITE, uintptr(fd), f.text("0"), 1) // the process that writes it
+		f.add(stepCgroup, unix.SYS_WRITE, fd, "0", 1) // the process that writes it
 	}
 	if c.Policy.Nice > 0 {
-		f.add(stepNice, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(c.Policy.Nice))
+		f.add(stepNice, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, c.Policy.Nice)
 	}
 	return nil
 }
@@ -215,37 +202,33 @@ func (f *forked) begin(c Command) error {
 // isAlive ends the child where the server has died already, which sends no signal
 // any more: then nobody can write to the pipe that it alone holds open.
 func (f *forked) isAlive(pipe int) {
-	f.add(stepParent, unix.SYS_READ, uintptr(pipe), hold(&f.calls, new([8]byte)), 1).must = syscall.EAGAIN
+	f.add(stepParent, unix.SYS_READ, pipe, new([8]byte), 1).must = syscall.EAGAIN
 }
 
 // surround builds what is around it.
-func (f *forked) surround(c Command) error {
-	w := c.Policy.Wall
-	if w == nil || w.Level < Namespaces {
+func (f *forked) surround(c Command) (err error) {
+	if c.Wall == nil || c.Wall.Level < Namespaces {
 		return nil
 	}
-	f.asked = *w
+	f.wall = *c.Wall
+	w := &f.wall
 	f.flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if !w.Network {
 		f.flags |= unix.CLONE_NEWNET
 	}
-	var err error
 	if f.found, err = f.collect(w, c.Path); err != nil {
 		return err
 	}
-	proc := f.result()
-	f.add(stepUser, unix.SYS_OPENAT, atCWD, f.text("/proc/self"), unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY).give(proc)
+	proc := f.add(stepUser, unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self", unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY)
 	if f.other = f.asOther(f.found); f.other {
 		// What is mounted from here on is not mounted for others.
-		f.add(stepRoot, unix.SYS_MOUNT, 0, f.text("/"), 0, unix.MS_REC|unix.MS_PRIVATE, 0)
+		f.add(stepRoot, unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	} else {
 		f.flags |= unix.CLONE_NEWUSER
 		f.nobody(proc, os.Geteuid(), os.Getegid())
 	}
 	f.root(w, c.Path, f.found)
-	if err := f.network(w); err != nil {
-		return err
-	}
+	f.network(w)
 	if f.other {
 		f.becomeOther(proc)
 	}
@@ -255,19 +238,18 @@ func (f *forked) surround(c Command) error {
 // finish gives the child its directory, descriptors and limits, takes its
 // privileges away, and executes it.
 func (f *forked) finish(c Command) error {
-	f.add(stepDirectory, unix.SYS_CHDIR, f.text(c.Dir))
-	f.on(c.Dir)
+	f.add(stepDirectory, unix.SYS_CHDIR, c.Dir).on(c.Dir)
 	for i, file := range c.Files {
-		fd, err := f.above(file)
+		fd, err := f.above(int(file.Fd()))
 		if err != nil {
 			return err
 		}
 		if f.other { // it opens its descriptors once more, by name
 			_ = unix.Fchown(fd, otherUser, otherUser)
 		}
-		f.add(stepDescriptors, unix.SYS_DUP3, uintptr(fd), uintptr(i), 0)
+		f.add(stepDescriptors, unix.SYS_DUP3, fd, i, 0)
 	}
-	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, uintptr(len(c.Files)), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, len(c.Files), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
 	if err := f.limit(c.Policy); err != nil {
 		return err
 	}
@@ -280,50 +262,33 @@ func (f *forked) finish(c Command) error {
 			return err
 		}
 	}
-	argv, err := f.vector(append([]string{c.Path}, c.Args...))
-	if err != nil {
+	argv, err := syscall.SlicePtrFromStrings(append([]string{c.Path}, c.Args...))
+	envp, wrong := syscall.SlicePtrFromStrings(c.Env)
+	if err = errors.Join(err, wrong); err != nil {
 		return err
 	}
-	envp, err := f.vector(c.Env)
-	if err != nil {
-		return err
-	}
-	f.add(stepExecute, unix.SYS_EXECVE, f.text(c.Path), argv, envp)
+	f.add(stepExecute, unix.SYS_EXECVE, c.Path, &argv[0], &envp[0])
 	return nil
 }
 
 // loadFilter loads the system call filter.
 func (f *forked) loadFilter(w *Wall) error {
-	filter := Filter{Processes: w.Processes, Network: w.Network, Interfaces: w.Interfaces, OwnRoot: w.Level == Namespaces}
-	report := reportRefused.Load()
-	filter.watched = report != nil
-	var err error
-	if f.filter, err = systemCallFilter(filter); err != nil {
+	f.watch = reportRefused.Load()
+	program, err := systemCallFilter(Filter{
+		Processes: w.Processes, Network: w.Network, Interfaces: w.Interfaces, OwnRoot: w.Level == Namespaces, watched: f.watch != nil,
+	})
+	if err != nil {
 		return err
 	}
-	for _, own := range ownIDs(f.filter) { // the child learns its process ID
-		f.add(stepFilter, unix.SYS_GETPID).give((*int32)(unsafe.Pointer(own)))
+	for _, own := range ownIDs(program) { // the child learns its process ID
+		f.add(stepFilter, unix.SYS_GETPID).gives = (*int32)(unsafe.Pointer(own))
 	}
-	if report == nil {
-		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, hold(&f.calls, &f.filter))
-		return nil
+	if f.watch == nil {
+		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, &program)
+	} else {
+		f.hand(stepFilter, f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, &program))
 	}
-	if f.watch, err = f.newWatch(*report); err != nil {
-		return fmt.Errorf("prepare to see the calls that are refused: %w", err)
-	}
-	f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, hold(&f.calls, &f.filter)).give(f.watch.listening)
-	f.add(stepFilter, unix.SYS_SENDMSG, uintptr(f.watch.theirs), hold(&f.calls, &f.watch.message), 0)
 	return nil
-}
-
-// vector gives the address of a list of strings that ends with a nil.
-func (f *forked) vector(texts []string) (uintptr, error) {
-	v, err := syscall.SlicePtrFromStrings(texts)
-	if err != nil {
-		return 0, err
-	}
-	f.kept = append(f.kept, v)
-	return uintptr(unsafe.Pointer(&v[0])), nil
 }
 
 // life is a pipe whose second end we alone hold open, and never write to.
@@ -332,9 +297,9 @@ var life = sync.OnceValues(func() (ends [2]int, err error) {
 	return ends, err
 })
 
-// above gives a blocking descriptor of the file above those of the child's own.
-func (f *forked) above(file *os.File) (int, error) {
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, lowestDescriptor)
+// above duplicates a descriptor above those of the child's own, to be a blocking one.
+func (f *forked) above(fd int) (int, error) {
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestDescriptor)
 	if err != nil {
 		return -1, fmt.Errorf("duplicate a descriptor: %w", err)
 	}
@@ -357,10 +322,10 @@ func (f *forked) limit(p Policy) error {
 			return fmt.Errorf("read a resource limit: %w", err)
 		}
 		value := min(l.value, now.Max)
-		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, uintptr(l.resource), hold(&f.calls, &unix.Rlimit{Cur: value, Max: value}), 0)
+		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, l.resource, &unix.Rlimit{Cur: value, Max: value}, 0)
 	}
 	if p.FileBytes > 0 { // a longer write is an error, not the child's end
-		f.add(stepSignals, unix.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), hold(&f.calls, &sigaction{handler: signalIgnore}), 0, signalSetSize)
+		f.add(stepSignals, unix.SYS_RT_SIGACTION, int(syscall.SIGXFSZ), &sigaction{handler: signalIgnore}, 0, signalSetSize)
 	}
 	return nil
 }
@@ -372,32 +337,17 @@ func (f *forked) giveUpPrivileges() {
 		none = syscall.EINVAL // it has all; the kernel may know fewer
 	}
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability).allow(none)
+		f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability).fine = none
 	}
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	f.add(stepPrivileges, unix.SYS_CAPSET, hold(&f.calls, header), hold(&f.calls, &[2]unix.CapUserData{}))
+	f.add(stepPrivileges, unix.SYS_CAPSET, header, &[2]unix.CapUserData{})
 	f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	// A keyring of its own, where the user may have one more and a container lets it
 	// be made. The filter refuses to look at any.
-	f.add(stepPrivileges, unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).allow(anyError)
+	f.add(stepPrivileges, unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).fine = anyError
 }
 
-func (f *forked) close() {
-	f.closeOpened()
-	f.watch.close()
-	if f.failureOut != nil {
-		_ = f.failureOut.Close()
-	}
-	f.handed.close()
-}
-
-// closeOpened closes what only the child needs.
-func (f *forked) closeOpened() {
-	for _, fd := range f.opened {
-		_ = unix.Close(fd)
-	}
-	f.opened = nil
-}
+func (f *forked) close() { closeAll(f.opened) }
 
 // sigaction is the kernel's own, rt_sigaction(2), as far as it is needed to
 // ignore a signal: the rest is zero.
@@ -460,25 +410,21 @@ func (f *forked) fork() (int, syscall.Errno) {
 	}
 	afterForkInChild()
 	for i = range f.list {
-		c = &f.list[i]
+		c = f.list[i]
 		a = c.args
 		for j = range c.takes {
-			if c.takes[j].from != nil {
-				a[c.takes[j].argument] = uintptr(*c.takes[j].from)
+			if c.takes[j] != nil {
+				a[j] = uintptr(*c.takes[j].gives)
 			}
 		}
-		if c.seen != nil {
-			errno = 0
-			if c.seen.stat.Dev != c.seen.device || c.seen.stat.Ino != c.seen.inode {
-				errno = syscall.ESTALE
-			}
-		} else {
-			result, _, errno = syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
+		result, _, errno = syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
+		if errno == 0 && c.seen != nil && (c.seen.Dev != c.judged.Dev || c.seen.Ino != c.judged.Ino) {
+			errno = syscall.ESTALE
 		}
 		if errno != c.must && (errno != c.fine && c.fine != anyError || c.must != 0) {
 			break
 		}
-		if c.gives != nil && errno == 0 {
+		if errno == 0 {
 			*c.gives = int32(result)
 		}
 	}
@@ -486,7 +432,7 @@ func (f *forked) fork() (int, syscall.Errno) {
 		errno = syscall.ECANCELED // what should fail did not
 	}
 	failed.call, failed.errno = uintptr(i), errno
-	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.failure), uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
+	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.report), uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
 	for {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, FailureStatus, 0, 0)
 	}

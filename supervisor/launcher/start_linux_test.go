@@ -22,11 +22,10 @@ func TestAStartHasAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.close()
-	self := f.result()
 	last := f.list[len(f.list)-1]
 	f.list = f.list[:len(f.list)-1]
-	f.add(stepSignals, unix.SYS_GETPID).give(self)
-	f.add(stepSignals, unix.SYS_KILL, 0, uintptr(syscall.SIGSTOP)).take(0, self)
+	self := f.add(stepSignals, unix.SYS_GETPID)
+	f.add(stepSignals, unix.SYS_KILL, self, int(syscall.SIGSTOP))
 	f.list = append(f.list, last)
 	collected := make(chan bool)
 	go func() {
@@ -37,7 +36,7 @@ func TestAStartHasAnEnd(t *testing.T) {
 		close(collected)
 	}()
 	began := time.Now()
-	_, err = f.start("/bin/true")
+	_, err = f.start()
 	if err == nil || !strings.Contains(err.Error(), "not executed within 300ms") {
 		t.Errorf("it gives %v", err)
 	}

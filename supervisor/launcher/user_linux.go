@@ -104,16 +104,13 @@ func (f *forked) asOther(found []mounted) bool {
 			for j := range found[:i] {
 				found[j].tree = nil
 			}
-			for _, fd := range f.opened[opened:] {
-				_ = unix.Close(fd)
-			}
+			closeAll(f.opened[opened:])
 			f.opened = f.opened[:opened]
 			return false
 		}
 		f.opened = append(f.opened, fd)
-		tree := f.result()
-		*tree = int32(fd)
-		found[i].tree = tree
+		opened := int32(fd)
+		found[i].tree = &call{gives: &opened}
 	}
 	return true
 }
@@ -141,12 +138,12 @@ func (m mounted) clone(names int) (int, error) {
 // becomeOther makes the process the other user, in a user namespace of its own.
 // What it was before it gives up with that, and none of its other namespaces is
 // its own.
-func (f *forked) becomeOther(proc *int32) {
+func (f *forked) becomeOther(proc *call) {
 	f.add(stepUser, unix.SYS_SETGROUPS, 0, 0)
 	f.add(stepUser, unix.SYS_SETRESGID, otherUser, otherUser, otherUser)
 	f.add(stepUser, unix.SYS_SETRESUID, otherUser, otherUser, otherUser)
-	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                           // else its files in /proc are root's; execve has its own
-	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL)) // another user has none
+	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                       // else its files in /proc are root's; execve has its own
+	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL)) // another user has none
 	if alive, err := life(); err == nil {
 		f.isAlive(alive[0])
 	}

@@ -75,10 +75,10 @@ func (f *forked) landlock(w *Wall) error {
 	}
 	if w.Level == Landlock { // what is below /proc/self is known only in the child
 		own := &pathBeneath{access: readDirectory}
-		f.add(stepWall, unix.SYS_OPENAT, atCWD, f.text("/proc/self"), unix.O_PATH|unix.O_CLOEXEC).give(&own.parent)
-		f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), landlock.RuleTypePathBeneath, hold(&f.calls, own), 0)
+		f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self", unix.O_PATH|unix.O_CLOEXEC).gives = &own.parent
+		f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, own, 0)
 	}
-	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0)
+	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0)
 	return nil
 }
 
@@ -88,11 +88,10 @@ func (f *forked) allowRead(set int, m mounted) {
 	if m.directory {
 		rule.access = readDirectory
 	}
-	f.add(stepWall, unix.SYS_OPENAT, atCWD, f.text(m.name()), unix.O_PATH|unix.O_CLOEXEC).give(&rule.parent)
-	f.on(m.name())
-	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), landlock.RuleTypePathBeneath, hold(&f.calls, rule), 0)
-	f.on(m.name())
-	f.add(stepWall, unix.SYS_CLOSE, 0).take(0, &rule.parent)
+	place := f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, m.name(), unix.O_PATH|unix.O_CLOEXEC).on(m.name())
+	place.gives = &rule.parent
+	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, rule, 0).on(m.name())
+	f.add(stepWall, unix.SYS_CLOSE, place)
 }
 
 // ruleset makes a Landlock ruleset of the wall. Where the kernel has an older
