@@ -17,12 +17,13 @@ import (
 // number are bounded as a whole and all of them can be ended at once, whatever
 // process group they are in. A nil Cgroup is that of a machine that offers none.
 type Cgroup struct {
-	// procs are the files to which a process writes "0" to join.
-	procs  []string
-	kill   func() error
-	remove func() error
-	events string // the file with the oom_kill count
-	quota  string // the file with the processor time, empty when there is none
+	// dirs are its directories, that of the memory controller first: with version 1
+	// each controller has one, with version 2 all are in one.
+	dirs []string
+	// cpu is the directory that bounds processor time, empty where none does.
+	cpu string
+	// unified says that they are of version 2.
+	unified bool
 }
 
 // CgroupSupport says what cgroups this machine offers.
@@ -40,62 +41,66 @@ type CgroupSupport struct {
 const processorPeriod = time.Second
 
 // BoundsProcessors says whether the cgroup can hold a bound on processor time.
-func (c *Cgroup) BoundsProcessors() bool { return c != nil && c.quota != "" }
+func (c *Cgroup) BoundsProcessors() bool { return c != nil && c.cpu != "" }
 
 // BoundProcessors gives all processes of the cgroup together no more than so
 // many processors' worth of time, where the machine can hold that.
 func (c *Cgroup) BoundProcessors(n float64) {
-	if !c.BoundsProcessors() {
-		return
-	}
 	period := processorPeriod.Microseconds()
 	quota := int64(n * float64(period))
-	if filepath.Base(c.quota) == "cpu.max" { // version 2
-		c.setProcessors("cpu.max", fmt.Sprint(quota, period))
-		return
-	}
-	c.setProcessors("cpu.cfs_period_us", fmt.Sprint(period))
-	c.setProcessors("cpu.cfs_quota_us", fmt.Sprint(quota))
+	c.setProcessors(2, "cpu.max", fmt.Sprint(quota, period))
+	c.setProcessors(1, "cpu.cfs_period_us", fmt.Sprint(period))
+	c.setProcessors(1, "cpu.cfs_quota_us", fmt.Sprint(quota))
 }
 
 // Yield leaves the processors to all others as far as they want them, where the
 // machine can hold that: a quarter of what another cgroup gets is left.
-func (c *Cgroup) Yield() { c.weigh("51", "5") }
-
-// Resume takes back what Yield has left to others.
-func (c *Cgroup) Resume() { c.weigh("1024", "100") }
-
-// weigh sets the cgroup's share of the processors, by the measures of cgroups of
-// version 1 and 2.
-func (c *Cgroup) weigh(shares, weight string) {
-	if !c.BoundsProcessors() {
-		return
-	}
-	name, text := "cpu.shares", shares
-	if filepath.Base(c.quota) == "cpu.max" { // version 2
-		name, text = "cpu.weight", weight
-	}
-	c.setProcessors(name, text)
+func (c *Cgroup) Yield() {
+	c.setProcessors(2, "cpu.weight", "5")
+	c.setProcessors(1, "cpu.shares", "51")
 }
 
-// setProcessors writes to one of the files that hold the cgroup's processor
-// time. Where that fails, the child's niceness is left.
-func (c *Cgroup) setProcessors(name, text string) {
-	_ = os.WriteFile(filepath.Join(filepath.Dir(c.quota), name), []byte(text), 0)
+// Resume takes back what Yield has left to others.
+func (c *Cgroup) Resume() {
+	c.setProcessors(2, "cpu.weight", "100")
+	c.setProcessors(1, "cpu.shares", "1024")
+}
+
+// setProcessors writes to one of the files that hold the cgroup's processor time, if
+// the cgroup is of that version. Where that fails, the child's niceness is left.
+func (c *Cgroup) setProcessors(version int, name, text string) {
+	if c.BoundsProcessors() && c.unified == (version == 2) {
+		_ = os.WriteFile(filepath.Join(c.cpu, name), []byte(text), 0)
+	}
+}
+
+// file is a file of the cgroup, by its name in each version.
+func (c *Cgroup) file(name1, name2 string) string {
+	if c.unified {
+		return filepath.Join(c.dirs[0], name2)
+	}
+	return filepath.Join(c.dirs[0], name1)
 }
 
 // Join are the files to which a process writes "0" to join; for Policy.
-func (c *Cgroup) Join() []string {
-	if c == nil {
-		return nil
+func (c *Cgroup) Join() (files []string) {
+	if c != nil {
+		for _, dir := range c.dirs {
+			files = append(files, filepath.Join(dir, "cgroup.procs"))
+		}
 	}
-	return c.procs
+	return files
 }
 
 // Kill ends every process in the cgroup.
 func (c *Cgroup) Kill() {
-	if c != nil {
-		_ = c.kill() // the process group is killed as well; Remove fails if any is left
+	if c == nil {
+		return
+	}
+	// Version 1 can't, nor can Linux before 5.14. The process group is killed as
+	// well; Remove fails if any is left.
+	if os.WriteFile(filepath.Join(c.dirs[0], "cgroup.kill"), []byte("1"), 0) != nil {
+		_ = killListed(c.Join()[0])
 	}
 }
 
@@ -103,7 +108,7 @@ func (c *Cgroup) Kill() {
 // 30 ms for it, however little there is to move.
 func (c *Cgroup) Add(pid int) error {
 	for _, procs := range c.Join() {
-		if err := os.WriteFile(procs, strconv.AppendInt(nil, int64(pid), 10), 0); err != nil {
+		if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
 			return fmt.Errorf("put process %d into its cgroup: %w", pid, err)
 		}
 	}
@@ -116,11 +121,7 @@ func (c *Cgroup) Threads() ([]string, error) {
 	if c == nil {
 		return nil, errors.New("there is no cgroup")
 	}
-	name := "cgroup.threads"
-	if filepath.Base(c.quota) != "cpu.max" { // version 1
-		name = "tasks"
-	}
-	list, err := os.ReadFile(filepath.Join(filepath.Dir(c.procs[0]), name))
+	list, err := os.ReadFile(c.file("tasks", "cgroup.threads"))
 	return strings.Fields(string(list)), err
 }
 
@@ -129,12 +130,7 @@ func (c *Cgroup) Processes() (pids []int) {
 	if c == nil {
 		return nil
 	}
-	list, _ := os.ReadFile(c.procs[0]) // it may have just been removed
-	for _, line := range strings.Fields(string(list)) {
-		if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
-			pids = append(pids, pid)
-		}
-	}
+	pids, _ = listed(c.Join()[0]) // it may have just been removed
 	return pids
 }
 
@@ -145,44 +141,65 @@ func (c *Cgroup) CPUTime() (time.Duration, bool) {
 	if !c.BoundsProcessors() {
 		return 0, false
 	}
-	dir := filepath.Dir(c.quota)
-	if filepath.Base(c.quota) == "cpu.max" { // version 2
-		var usec int64
-		text, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
-		if err == nil {
-			_, err = fmt.Sscanf(string(text), "usage_usec %d", &usec)
-		}
-		return time.Duration(usec) * time.Microsecond, err == nil
+	name, format, unit := "cpuacct.usage", "%d", time.Nanosecond
+	if c.unified {
+		name, format, unit = "cpu.stat", "usage_usec %d", time.Microsecond
 	}
-	var nsec int64
-	text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &nsec)
+	text, err := os.ReadFile(filepath.Join(c.cpu, name))
+	if err != nil {
+		return 0, false
 	}
-	return time.Duration(nsec), err == nil
+	var count time.Duration
+	_, err = fmt.Sscanf(string(text), format, &count)
+	return count * unit, err == nil
+}
+
+// OutOfMemory says whether the kernel ended a process of the cgroup because
+// all of them together used more memory than they may.
+func (c *Cgroup) OutOfMemory() bool {
+	if c == nil {
+		return false
+	}
+	events, _ := os.ReadFile(c.file("memory.oom_control", "memory.events")) // it may have just been removed
+	_, count, found := strings.Cut("\n"+string(events), "\noom_kill ")
+	return found && !strings.HasPrefix(count, "0")
 }
 
 // Remove removes the cgroup, which must be empty.
-func (c *Cgroup) Remove() error {
+func (c *Cgroup) Remove() (failed error) {
 	if c == nil {
 		return nil
 	}
-	return c.remove()
+	for _, dir := range c.dirs {
+		if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
+			failed = err
+		}
+	}
+	return failed
 }
 
-// killListed kills what a version 1 cgroup holds, again until it is empty: a
-// process may have started another meanwhile.
+// killListed kills what a cgroup holds, again until it is empty: a process may have
+// started another meanwhile.
 func killListed(procs string) error {
 	for range 100 {
-		list, err := os.ReadFile(procs)
-		if errors.Is(err, os.ErrNotExist) || len(list) == 0 {
+		pids, err := listed(procs)
+		if errors.Is(err, os.ErrNotExist) || err == nil && len(pids) == 0 {
 			return nil
 		}
-		for _, line := range strings.Fields(string(list)) {
-			if pid, err := strconv.Atoi(line); err == nil && pid > 1 {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 	return fmt.Errorf("processes are left in %s", procs)
+}
+
+// listed are the processes that such a file names.
+func listed(procs string) (pids []int, err error) {
+	list, err := os.ReadFile(procs)
+	for field := range strings.FieldsSeq(string(list)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 { // kill(2) takes others for more than a process
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
 }

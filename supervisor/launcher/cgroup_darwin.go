@@ -12,8 +12,5 @@ func OfferedCgroup() CgroupSupport {
 	return CgroupSupport{Detail: "there are no cgroups on this system; each child's memory is watched, not that of processes it starts"}
 }
 
-// OutOfMemory says no.
-func (c *Cgroup) OutOfMemory() bool { return false }
-
 // RemoveEmptyCgroups does nothing.
 func RemoveEmptyCgroups(func(name string) bool) {}

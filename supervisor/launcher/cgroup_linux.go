@@ -1,22 +1,27 @@
 package launcher
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
-	"github.com/containerd/cgroups/v3"
-	"github.com/containerd/cgroups/v3/cgroup1"
-	"github.com/containerd/cgroups/v3/cgroup2"
-	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // mountpoint is where systems mount cgroups, cgroups(7).
 const mountpoint = "/sys/fs/cgroup"
+
+// unified says that the machine has cgroups of version 2 there.
+var unified = sync.OnceValue(func() bool {
+	var stat unix.Statfs_t
+	return unix.Statfs(mountpoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
+})
 
 // NewCgroup makes a cgroup below our own. memory bounds what its processes use
 // together, in bytes; tasks bounds their threads. Processor time is shared
@@ -26,20 +31,13 @@ func NewCgroup(name string, memory, tasks int64) (*Cgroup, error) {
 	return newCgroup(name, memory, tasks, sharesProcessors())
 }
 
-func newCgroup(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
-	if cgroups.Mode() == cgroups.Unified {
-		return newCgroup2(name, memory, tasks, processors)
-	}
-	return newCgroup1(name, memory, tasks, processors)
-}
-
 // OfferedCgroup says whether cgroups can be made here, by making one.
 var OfferedCgroup = sync.OnceValue(func() CgroupSupport {
 	if err := probeCgroup(false); err != nil {
 		return CgroupSupport{Detail: err.Error()}
 	}
 	detail := "version 1"
-	if cgroups.Mode() == cgroups.Unified {
+	if unified() {
 		detail = "version 2"
 	}
 	if !sharesProcessors() {
@@ -59,170 +57,117 @@ func probeCgroup(processors bool) error {
 	return probe.Remove()
 }
 
-func newCgroup2(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
-	group, err := cgroup2.NestedGroupPath(name)
+func newCgroup(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
+	own, err := ownCgroups()
 	if err != nil {
 		return nil, fmt.Errorf("find our own cgroup: %w", err)
 	}
-	noSwap := int64(0)
-	resources := &cgroup2.Resources{
-		Memory: &cgroup2.Memory{Max: &memory, Swap: &noSwap},
-		Pids:   &cgroup2.Pids{Max: tasks},
-	}
-	dir := filepath.Join(mountpoint, group)
-	quota := ""
-	if processors {
-		resources.CPU = &cgroup2.CPU{Max: cgroup2.NewCPUMax(nil, nil)}
-		quota = filepath.Join(dir, "cpu.max")
-	}
-	manager, err := cgroup2.NewManager(mountpoint, group, resources)
-	if err != nil {
-		return nil, fmt.Errorf("make a cgroup below ours (it works as root, and in a scope of one's own with delegated controllers: systemd-run --user --scope -p Delegate=yes): %w", err)
-	}
-	return &Cgroup{
-		procs:  []string{filepath.Join(dir, "cgroup.procs")},
-		kill:   manager.Kill,
-		remove: manager.Delete,
-		events: filepath.Join(dir, "memory.events"),
-		quota:  quota,
-	}, nil
+	return makeCgroup(own, unified(), name, memory, tasks, processors)
 }
 
-func newCgroup1(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
-	path := func(controller cgroup1.Name) (string, error) {
-		own, err := ownPath1(controller)
-		return filepath.Join(own, name), err
+// makeCgroup makes a cgroup in the directories of others, by controller.
+func makeCgroup(parents map[string]string, unified bool, name string, memory, tasks int64, processors bool) (_ *Cgroup, err error) {
+	controllers := []string{"memory", "pids", "cpu"}
+	if !processors {
+		controllers = controllers[:2]
 	}
-	controllers := []controller1{cgroup1.NewMemory(mountpoint), cgroup1.NewPids(mountpoint)}
+	var dirs []string
+	for _, controller := range controllers {
+		if parents[controller] == "" {
+			return nil, fmt.Errorf("no %s cgroups are mounted", controller)
+		}
+		dirs = append(dirs, filepath.Join(parents[controller], name))
+	}
+	c := &Cgroup{dirs: slices.Compact(slices.Clone(dirs)), unified: unified}
 	if processors {
-		controllers = append(controllers, cgroup1.NewCpu(mountpoint))
+		c.cpu = dirs[2]
 	}
-	var dirs, procs []string
-	for _, c := range controllers {
-		if _, err := os.Stat(c.Path("cgroup.procs")); err != nil {
-			return nil, fmt.Errorf("no %s cgroups are mounted: %w", c.Name(), err)
-		}
-		own, err := path(c.Name())
-		if err != nil {
-			return nil, fmt.Errorf("find our own %s cgroup: %w", c.Name(), err)
-		}
-		dirs = append(dirs, c.Path(own))
-		procs = append(procs, filepath.Join(c.Path(own), "cgroup.procs"))
+	for _, dir := range c.dirs {
+		err = cmp.Or(err, os.MkdirAll(dir, 0o755))
 	}
-	_, err := cgroup1.New(path, &specs.LinuxResources{
-		Memory: &specs.LinuxMemory{Limit: &memory},
-		Pids:   &specs.LinuxPids{Limit: &tasks},
-	}, cgroup1.WithHierarchy(func() (list []cgroup1.Subsystem, _ error) {
-		for _, c := range controllers {
-			list = append(list, c)
-		}
-		return list, nil
-	}))
-	if err != nil {
-		_ = removeDirectories(dirs) // those that were made before
-		return nil, fmt.Errorf("make a cgroup below ours (it works as root): %w", err)
-	}
-	quota := ""
-	if processors {
-		quota = filepath.Join(dirs[2], "cpu.cfs_quota_us")
-	}
-	return &Cgroup{
-		procs:  procs,
-		kill:   func() error { return killListed(procs[0]) },
-		remove: func() error { return removeDirectories(dirs) },
-		events: filepath.Join(dirs[0], "memory.oom_control"),
-		quota:  quota,
-	}, nil
-}
-
-// ownPath1 is our own cgroup in a hierarchy of version 1. It is looked up once
-// for each: reading what is mounted took a third of making a cgroup.
-func ownPath1(controller cgroup1.Name) (string, error) {
-	known, err := ownPaths1()
-	if err != nil {
-		return "", err
-	}
-	path, ok := known[controller]
-	if !ok {
-		return "", fmt.Errorf("there is no %s hierarchy", controller)
-	}
-	return path, nil
-}
-
-var ownPaths1 = sync.OnceValues(func() (map[cgroup1.Name]string, error) {
-	paths := map[cgroup1.Name]string{}
-	for _, controller := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids, cgroup1.Cpu} {
-		path, err := cgroup1.NestedPath("")(controller)
-		if err != nil && !errors.Is(err, cgroup1.ErrControllerNotActive) {
-			return nil, err
-		}
+	write := func(dir, file, text string) {
 		if err == nil {
-			paths[controller] = path
+			err = os.WriteFile(filepath.Join(dir, file), []byte(text), 0)
 		}
 	}
-	return paths, nil
+	help := "it works as root"
+	if c.unified {
+		help += ", and in a scope of one's own with delegated controllers: systemd-run --user --scope -p Delegate=yes"
+		err = cmp.Or(err, passOn(parents["memory"], "+"+strings.Join(controllers, " +")))
+		write(dirs[0], "memory.max", fmt.Sprint(memory))
+		write(dirs[0], "memory.swap.max", "0")
+	} else {
+		write(dirs[0], "memory.limit_in_bytes", fmt.Sprint(memory))
+	}
+	write(dirs[1], "pids.max", fmt.Sprint(tasks))
+	if err != nil {
+		_ = c.Remove() // what was made before
+		return nil, fmt.Errorf("make a cgroup below ours (%s): %w", help, err)
+	}
+	return c, nil
+}
+
+// passOn has a cgroup of version 2, and those that it is in, pass controllers on to
+// those below.
+func passOn(dir, controllers string) error {
+	if above := filepath.Dir(dir); within(above, mountpoint) {
+		_ = passOn(above, controllers) // it may do so already, and not be ours to change
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0)
+}
+
+// ownCgroups are the directories of our own cgroups, by controller. They are looked
+// up once: reading what is mounted took a third of making a cgroup.
+var ownCgroups = sync.OnceValues(func() (map[string]string, error) {
+	cgroups, err := os.ReadFile("/proc/self/cgroup")
+	mounts, wrong := os.ReadFile("/proc/self/mountinfo")
+	return cgroupDirs(string(cgroups), string(mounts)), errors.Join(err, wrong)
 })
 
-// removeDirectories removes a cgroup of version 1, which has no others below it.
-// The library's own way reads what is below first, a tenth of what a run costs us.
-func removeDirectories(dirs []string) error {
-	var failed error
-	for _, dir := range dirs {
-		if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
-			failed = err
+// cgroupDirs finds the directories of a process's cgroups in its /proc/self/cgroup
+// and /proc/self/mountinfo.
+func cgroupDirs(cgroups, mounts string) map[string]string {
+	paths := map[string]string{} // by controller; version 2's has no name
+	for line := range strings.Lines(cgroups) {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 {
+			for controller := range strings.SplitSeq(fields[1], ",") {
+				paths[controller] = fields[2]
+			}
 		}
 	}
-	return failed
-}
-
-// controller1 is one hierarchy of version 1.
-type controller1 interface {
-	cgroup1.Subsystem
-	Path(string) string
-}
-
-// OutOfMemory says whether the kernel ended a process of the cgroup because
-// all of them together used more memory than they may.
-func (c *Cgroup) OutOfMemory() bool {
-	if c == nil {
-		return false
+	dirs := map[string]string{}
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line) // proc_pid_mountinfo(5)
+		if len(fields) < 10 || !within(fields[4], mountpoint) {
+			continue
+		}
+		root, at, kind, options := fields[3], fields[4], fields[len(fields)-3], fields[len(fields)-1]
+		for _, controller := range []string{"memory", "pids", "cpu"} {
+			path := paths[""]
+			if kind == "cgroup" && slices.Contains(strings.Split(options, ","), controller) {
+				path = paths[controller]
+			} else if kind != "cgroup2" || at != mountpoint {
+				continue
+			}
+			rel, err := filepath.Rel(root, path)
+			if err == nil && filepath.IsLocal(rel) && !strings.HasPrefix(path, "/..") { // else it is not mounted here
+				dirs[controller] = filepath.Join(at, rel)
+			}
+		}
 	}
-	events, err := os.ReadFile(c.events)
-	if err != nil {
-		return false
-	}
-	_, count, found := bytes.Cut(append([]byte("\n"), events...), []byte("\noom_kill "))
-	return found && !bytes.HasPrefix(count, []byte("0"))
+	return dirs
 }
 
 // RemoveEmptyCgroups removes the cgroups below our own whose names are stale and
 // in which there is no process; the kernel refuses to remove the others.
 func RemoveEmptyCgroups(stale func(name string) bool) {
-	for _, parent := range ownCgroups() {
-		entries, err := os.ReadDir(parent)
-		if err != nil {
-			continue // there is no such controller
-		}
+	own, _ := ownCgroups()
+	for _, parent := range own {
+		entries, _ := os.ReadDir(parent) // it may not be ours to read
 		for _, entry := range entries {
 			if entry.IsDir() && stale(entry.Name()) {
 				_ = syscall.Rmdir(filepath.Join(parent, entry.Name()))
 			}
 		}
 	}
-}
-
-// ownCgroups are the directories in which NewCgroup makes cgroups.
-func ownCgroups() (dirs []string) {
-	if cgroups.Mode() == cgroups.Unified {
-		if group, err := cgroup2.NestedGroupPath(""); err == nil {
-			dirs = append(dirs, filepath.Join(mountpoint, group))
-		}
-		return dirs
-	}
-	for _, name := range []cgroup1.Name{cgroup1.Memory, cgroup1.Pids, cgroup1.Cpu} {
-		if group, err := ownPath1(name); err == nil {
-			dirs = append(dirs, filepath.Join(mountpoint, string(name), group))
-		}
-	}
-	return dirs
 }
