@@ -32,16 +32,17 @@ const (
 		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo
 )
 
-// The rights that each version of the kernel's interface can refuse; what a
-// kernel does not know is left to Deno's own permissions.
-const (
-	filesOf1    = 1<<13 - 1
-	filesOf2    = filesOf1 | landlock.AccessFSRefer
-	filesOf3    = filesOf2 | landlock.AccessFSTruncate
-	filesOf5    = filesOf3 | landlock.AccessFSIoctlDev
-	networkOf4  = landlock.AccessNetBindTCP | landlock.AccessNetConnectTCP
-	scopedSince = 6
-)
+// handledSince are the rights that the kernel can refuse, by the version of its
+// interface that brought them; what a kernel does not know is left to Deno's own
+// permissions.
+var handledSince = []landlock.RulesetAttr{
+	1: {HandledAccessFS: 1<<13 - 1},
+	2: {HandledAccessFS: landlock.AccessFSRefer},
+	3: {HandledAccessFS: landlock.AccessFSTruncate},
+	4: {HandledAccessNet: landlock.AccessNetBindTCP | landlock.AccessNetConnectTCP},
+	5: {HandledAccessFS: landlock.AccessFSIoctlDev},
+	6: {Scoped: landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal},
+}
 
 // pathBeneath is landlock_path_beneath_attr, which is packed: 12 bytes.
 type pathBeneath struct {
@@ -57,89 +58,65 @@ func (f *forked) landlock(w *Wall) error {
 	if err != nil || w.Level < Landlock {
 		return nil
 	}
-	writeOnly := slices.ContainsFunc(f.found, func(m mounted) bool { return m.Access == Write })
-	if w.Level == Namespaces && !writeOnly && (!w.Network || version < scopedSince) {
-		return nil
+	var handled landlock.RulesetAttr
+	for _, more := range handledSince[:min(version+1, len(handledSince))] {
+		handled.HandledAccessFS |= more.HandledAccessFS
+		handled.HandledAccessNet |= more.HandledAccessNet
+		handled.Scoped |= more.Scoped
 	}
-	set, err := w.ruleset(version, writeOnly)
-	if err != nil {
-		return err
+	if w.Network || w.Level == Namespaces {
+		handled.HandledAccessNet = 0
 	}
-	f.opened = append(f.opened, set)
-	if writeOnly {
-		for _, m := range f.found {
-			if m.Access != Write {
-				f.allowRead(set, m)
-			}
+	var readable []mounted
+	if w.Level == Namespaces {
+		handled.HandledAccessFS = 0
+		isWriteOnly := func(m mounted) bool { return m.Access == Write }
+		if slices.ContainsFunc(f.found, isWriteOnly) {
+			handled.HandledAccessFS = readDirectory
+			readable = slices.DeleteFunc(slices.Clone(f.found), isWriteOnly)
+		} else if !w.Network {
+			return nil
 		}
 	}
-	if w.Level == Landlock { // what is below /proc/self is known only in the child
-		own := &pathBeneath{access: readDirectory}
-		f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self", unix.O_PATH|unix.O_CLOEXEC).gives = &own.parent
-		f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, own, 0)
+	if handled == (landlock.RulesetAttr{}) {
+		return nil
+	}
+	set, err := landlock.LandlockCreateRuleset(&handled, 0)
+	if err != nil {
+		return fmt.Errorf("make a ruleset: %w", err)
+	}
+	f.opened = append(f.opened, set)
+	for _, m := range readable {
+		f.allowInside(set, m.name(), rights(Read, m.directory))
+	}
+	if w.Level == Landlock {
+		if err := w.allowAll(set, handled); err != nil {
+			return err
+		}
+		f.allowInside(set, "/proc/self", readDirectory) // what is below it is known only in the child
 	}
 	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0)
 	return nil
 }
 
-// allowRead adds a rule for what has been mounted.
-func (f *forked) allowRead(set int, m mounted) {
-	rule := &pathBeneath{access: readFile}
-	if m.directory {
-		rule.access = readDirectory
-	}
-	place := f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, m.name(), unix.O_PATH|unix.O_CLOEXEC).on(m.name())
+// allowInside has the child add a rule for what has a name in its root.
+func (f *forked) allowInside(set int, name string, access uint64) {
+	rule := &pathBeneath{access: access}
+	place := f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, name, unix.O_PATH|unix.O_CLOEXEC).on(name)
 	place.gives = &rule.parent
-	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, rule, 0).on(m.name())
+	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, rule, 0).on(name)
 	f.add(stepWall, unix.SYS_CLOSE, place)
 }
 
-// ruleset makes a Landlock ruleset of the wall. Where the kernel has an older
-// Landlock, what that one can do is used.
-func (w *Wall) ruleset(version int, writeOnly bool) (int, error) {
-	var handled landlock.RulesetAttr
-	if writeOnly {
-		handled.HandledAccessFS = readDirectory
-	}
-	if version >= scopedSince {
-		handled.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
-	}
-	if w.Level == Landlock {
-		switch {
-		case version >= 5:
-			handled.HandledAccessFS = filesOf5
-		case version >= 3:
-			handled.HandledAccessFS = filesOf3
-		case version == 2:
-			handled.HandledAccessFS = filesOf2
-		default:
-			handled.HandledAccessFS = filesOf1
-		}
-		if version >= 4 && !w.Network {
-			handled.HandledAccessNet = networkOf4
-		}
-	}
-	set, err := landlock.LandlockCreateRuleset(&handled, 0)
-	if err != nil {
-		return -1, fmt.Errorf("make a ruleset: %w", err)
-	}
-	if w.Level == Landlock {
-		if err := w.allowAll(set, handled); err != nil {
-			return -1, errors.Join(err, unix.Close(set))
-		}
-	}
-	return set, nil
-}
-
+// allowAll adds the rules of a wall without a root of its own.
 func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
-	places := slices.Clone(w.Places)
+	places := append(slices.Clone(w.Places), Place{Path: "/dev/null", Access: Read | Write})
 	for _, path := range systemPaths {
 		places = append(places, Place{Path: path, Access: Read})
 	}
-	places = append(places, Place{Path: "/dev/null", Access: Read | Write})
 	for _, p := range places {
 		if err := p.allow(set, handled.HandledAccessFS); err != nil {
-			return err
+			return fmt.Errorf("add a rule for %s: %w", p.Path, err)
 		}
 	}
 	if handled.HandledAccessNet == 0 {
@@ -160,47 +137,45 @@ func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
 	return nil
 }
 
-// allow gives rights to a place. What does not exist is passed over.
+// allow gives rights to a place. What the child can't reach either is passed over.
 func (p Place) allow(set int, handled uint64) error {
-	fd := -1
-	if p.File != nil {
-		fd = int(p.File.Fd())
-	} else {
-		var err error
-		if fd, err = unix.Open(p.Path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
-			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrPermission) {
-				return nil // the child can't reach it either
-			}
-			return fmt.Errorf("open %s for a rule: %w", p.Path, err)
+	file := p.File
+	if file == nil {
+		fd, err := unix.Open(p.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrPermission) {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		defer func() { _ = unix.Close(fd) }()
+		file = os.NewFile(uintptr(fd), p.Path)
+		defer func() { _ = file.Close() }()
 	}
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return fmt.Errorf("look at %s for a rule: %w", p.Path, err)
+	info, err := file.Stat()
+	if err != nil {
+		return err
 	}
-	var access uint64
-	directory := stat.Mode&unix.S_IFMT == unix.S_IFDIR
-	if p.Access&(Read|Execute) != 0 {
-		access |= readFile
-		if directory {
-			access |= readDirectory
-		}
-	}
-	if p.Access&Write != 0 {
-		access |= writeFile
-		if directory {
-			access |= changeDirectory
-		}
-	}
-	rule := landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: access & handled}
+	rule := landlock.PathBeneathAttr{ParentFd: int(file.Fd()), AllowedAccess: rights(p.Access, info.IsDir()) & handled}
 	if rule.AllowedAccess == 0 {
 		return nil
 	}
-	if err := landlock.LandlockAddPathBeneathRule(set, &rule, 0); err != nil {
-		return fmt.Errorf("add a rule for %s: %w", p.Path, err)
+	return landlock.LandlockAddPathBeneathRule(set, &rule, 0)
+}
+
+// rights are Landlock's of an access.
+func rights(access Access, directory bool) (r uint64) {
+	if access&(Read|Execute) != 0 {
+		r |= readFile
+		if directory {
+			r |= readDirectory
+		}
 	}
-	return nil
+	if access&Write != 0 {
+		r |= writeFile
+		if directory {
+			r |= changeDirectory
+		}
+	}
+	return r
 }
 
 // Offered says which wall this machine offers, by raising it once.
