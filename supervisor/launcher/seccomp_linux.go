@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -125,11 +126,7 @@ func assembled(f Filter) ([]unix.SockFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	instructions, err := f.program(info)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := bpf.Assemble(instructions)
+	raw, err := bpf.Assemble(f.program(info))
 	if err != nil {
 		return nil, err
 	}
@@ -143,32 +140,22 @@ func assembled(f Filter) ([]unix.SockFilter, error) {
 
 // program is the filter for an architecture: calls by another convention than
 // its own are refused (i386's), or have no number here (x32's).
-func (f Filter) program(info *arch.Info) ([]bpf.Instruction, error) {
-	calls, err := f.calls(info)
-	if err != nil {
-		return nil, err
-	}
+func (f Filter) program(info *arch.Info) []bpf.Instruction {
 	return append([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: architectureOffset, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
-		bpf.RetConstant{Val: uint32(f.refusal())},
+		bpf.RetConstant{Val: uint32(f.unless(refused))},
 		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
-	}, search(calls)...), nil
+	}, search(f.calls(info))...)
 }
 
-func (f Filter) refusal() answer {
+// unless is the answer to a call that no rule allows: it is told to us first where
+// that is wanted.
+func (f Filter) unless(a answer) answer {
 	if f.watched {
 		return asked
 	}
-	return refused
-}
-
-// unnamed is the answer to a number without a name: the call is newer than this program.
-func (f Filter) unnamed() answer {
-	if f.watched {
-		return asked
-	}
-	return absent
+	return a
 }
 
 // span is a row of system calls with the same answer: all numbers from first to
@@ -178,60 +165,33 @@ type span struct {
 	answer []bpf.Instruction
 }
 
-// calls are the answers to all numbers, in their order.
-func (f Filter) calls(info *arch.Info) ([]span, error) {
-	answers := map[int][]bpf.Instruction{}
-	for number := range info.SyscallNumbers {
-		answers[number] = give(f.refusal())
-	}
-	named := func(names string, each func(number int)) error {
-		for name := range strings.FieldsSeq(names) {
-			number, ok := info.SyscallNames[name]
-			if !ok && !isName(name) {
-				return fmt.Errorf("%s is no system call", name)
-			}
-			if ok { // arm64 has no open(2)
-				each(number)
-			}
-		}
-		return nil
-	}
-	if err := named(f.absent(), func(number int) { answers[number] = give(absent) }); err != nil {
-		return nil, err
-	}
-	alternatives := map[int][]rule{}
+// calls are the answers to all numbers, in their order. A number without a name is
+// of a call that is newer than this program.
+func (f Filter) calls(info *arch.Info) (spans []span) {
+	rules := map[string][]rule{}
 	for _, r := range f.rules() {
-		if err := named(r.names, func(number int) { alternatives[number] = append(alternatives[number], r) }); err != nil {
-			return nil, err
+		for name := range strings.FieldsSeq(r.names) {
+			rules[name] = append(rules[name], r)
 		}
 	}
-	for number, rules := range alternatives {
-		answers[number] = judge(rules, f.refusal())
-	}
-	spans := []span{{0, give(f.unnamed())}}
-	for number := 0; len(answers) > 0; number++ {
-		answer, ok := answers[number]
-		if !ok {
-			answer = give(f.unnamed())
+	known := strings.Fields(f.absent())
+	last := slices.Max(slices.Collect(maps.Keys(info.SyscallNumbers)))
+	for number := range last + 2 {
+		name, named := info.SyscallNumbers[number]
+		answer := give(f.unless(refused))
+		switch {
+		case !named:
+			answer = give(f.unless(absent))
+		case rules[name] != nil:
+			answer = judge(rules[name], f.unless(refused))
+		case slices.Contains(known, name):
+			answer = give(absent)
 		}
-		delete(answers, number)
-		if !slices.Equal(answer, spans[len(spans)-1].answer) {
+		if spans == nil || !slices.Equal(answer, spans[len(spans)-1].answer) {
 			spans = append(spans, span{uint32(number), answer})
 		}
-		if len(answers) == 0 {
-			spans = append(spans, span{uint32(number) + 1, give(f.unnamed())})
-		}
 	}
-	return spans, nil
-}
-
-func isName(name string) bool {
-	for _, info := range []*arch.Info{arch.X86_64, arch.AARCH64} {
-		if _, ok := info.SyscallNames[name]; ok {
-			return true
-		}
-	}
-	return false
+	return spans
 }
 
 // search finds the number's span by halves.
