@@ -6,50 +6,85 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
 
 // libraries are the shared libraries that the loader takes for an executable, by
-// the names by which it asks for them. With Processes the system's own are there
-// altogether, by places of the wall.
-func (f *forked) libraries(w *Wall, executable string) ([]Place, error) {
-	info, err := os.Stat(executable)
+// the names by which it asks for them, as far as the wall's places don't hold them.
+// With Processes they hold the system's own altogether.
+func (w *Wall) libraries(executable string) (places []Place, err error) {
+	paths, err := loaded(executable)
 	if err != nil {
-		return nil, fmt.Errorf("look at %s for its libraries: %w", executable, err)
+		return nil, err
 	}
-	key := fmt.Sprint(executable, info.ModTime().UnixNano(), info.Size())
-	knownLibraries.Lock()
-	defer knownLibraries.Unlock()
-	paths, known := knownLibraries.of[key]
-	if !known {
-		if paths, err = askLoader(executable); err != nil {
-			return nil, err
-		}
-		knownLibraries.of[key] = paths
-	}
-	var places []Place
 	for _, path := range paths {
-		places = append(places, Place{Path: path, Access: Read | Execute})
-		if w.Network { // its C library may look names up with modules of its own
+		places = append(places, Place{Path: path})
+		if w.Network && filepath.Base(path) == "libc.so.6" { // it may look names up with modules of its own
 			for _, name := range []string{"libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"} {
-				if filepath.Base(path) == "libc.so.6" {
-					places = append(places, Place{Path: filepath.Join(filepath.Dir(path), name), Access: Read | Execute, Optional: true})
-				}
+				places = append(places, Place{Path: filepath.Join(filepath.Dir(path), name), Optional: true})
+			}
+		}
+	}
+	held := func(path string, access Access) bool {
+		name := w.through(path)
+		return slices.ContainsFunc(w.Places, func(p Place) bool { return p.Access&access == access && within(name, p.name()) })
+	}
+	if slices.ContainsFunc(places, func(l Place) bool { return held(l.Path, 0) }) {
+		// Its names are links of the machine's, which may lead through others.
+		links := map[string]string{}
+		for _, top := range []string{"/lib", "/lib32", "/lib64"} {
+			if to, err := os.Readlink(top); err == nil {
+				links[top] = to
+			}
+		}
+		maps.Copy(links, w.Links)
+		w.Links = links
+	}
+	places = slices.DeleteFunc(places, func(l Place) bool { return held(l.Path, Read|Execute) })
+	for i := range places {
+		l := &places[i]
+		l.Access = Read | Execute
+		l.Name = w.through(l.Path)
+		if held(l.Path, 0) {
+			// Its names are there already; what they lead to may be executed.
+			if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
+				return nil, fmt.Errorf("look at the library %s: %w", l.Path, err)
 			}
 		}
 	}
 	return places, nil
 }
 
-var knownLibraries = struct {
-	sync.Mutex
-	of map[string][]string
-}{of: map[string][]string{}}
+var (
+	knownMu sync.Mutex
+	known   = map[string][]string{} // libraries by their executable
+)
+
+// loaded asks for the libraries of an executable once.
+func loaded(executable string) ([]string, error) {
+	info, err := os.Stat(executable)
+	if err != nil {
+		return nil, fmt.Errorf("look at %s for its libraries: %w", executable, err)
+	}
+	key := fmt.Sprint(executable, info.ModTime().UnixNano(), info.Size())
+	knownMu.Lock()
+	defer knownMu.Unlock()
+	if paths, ok := known[key]; ok {
+		return paths, nil
+	}
+	known[key], err = askLoader(executable)
+	if err != nil {
+		delete(known, key)
+	}
+	return known[key], err
+}
 
 // askLoader has the executable's own loader name the libraries, as ldd(1) does;
 // nothing of the executable runs. One that names no loader has none.

@@ -25,24 +25,8 @@ import (
 //	make the network  sockets that we keep are opened inside
 //	give up           capabilities, then new privileges, then system calls
 
-// nobody is the user and the group that a child is to itself.
-const nobody = 65534
-
 // mountAttrSize is the size of struct mount_attr, mount_setattr(2), in bytes.
 const mountAttrSize = 32
-
-// nobody maps the child's user and group. proc is its directory in /proc.
-func (f *forked) nobody(proc *call, user, group int) {
-	for _, file := range [][2]string{
-		{"setgroups", "deny"},
-		{"uid_map", fmt.Sprintf("%d %d 1", nobody, user)},
-		{"gid_map", fmt.Sprintf("%d %d 1", nobody, group)},
-	} {
-		fd := f.add(stepUser, unix.SYS_OPENAT, proc, file[0], unix.O_WRONLY|unix.O_CLOEXEC).on(file[0])
-		f.add(stepUser, unix.SYS_WRITE, fd, file[1], len(file[1])).on(file[0])
-		f.add(stepUser, unix.SYS_CLOSE, fd)
-	}
-}
 
 // runtimePlaces are what every process needs of the machine.
 func runtimePlaces(w *Wall) []Place {
@@ -70,7 +54,10 @@ var ownFiles = []string{"/proc/self/fd", "/proc/self/maps", "/proc/self/statm"}
 func (w *Wall) through(name string) string {
 	for link, to := range w.Links {
 		if rest, behind := strings.CutPrefix(name, link+"/"); behind {
-			return join(filepath.Dir(link), to, rest)
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(link), to)
+			}
+			return filepath.Join(to, rest)
 		}
 	}
 	return name
@@ -84,57 +71,25 @@ func within(name, dir string) bool {
 // mounted is a place that has been found.
 type mounted struct {
 	Place
-	now       string // where it is
-	stat      unix.Stat_t
-	directory bool
-	mapped    bool  // it is to be the other user's, if there is one
-	tree      *call // gives its mount, once it has been opened
+	now    string // where it is
+	stat   unix.Stat_t
+	mapped bool  // it is to be the other user's, if there is one
+	tree   *call // gives its mount
 }
+
+func (m *mounted) is(kind uint32) bool { return m.stat.Mode&unix.S_IFMT == kind }
 
 // collect gives the places of a child whose executable is path, those of its
 // runtime included, the outer ones first.
-func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
+func (f *forked) collect(w *Wall, path string) (found []mounted, err error) {
 	places := slices.Concat(w.Places, runtimePlaces(w))
-	for _, p := range w.Places {
-		if p.name() == path {
-			libraries, err := f.libraries(w, p.Path)
-			if err != nil {
-				return nil, err
-			}
-			behind := func(l Place) bool {
-				return slices.ContainsFunc(w.Places, func(p Place) bool { return within(w.through(l.Path), p.name()) })
-			}
-			if slices.ContainsFunc(libraries, behind) {
-				// Its names are links of the machine's, which may lead through others.
-				w.Links = maps.Clone(w.Links)
-				for _, top := range []string{"/lib", "/lib32", "/lib64"} {
-					if to, err := os.Readlink(top); err == nil && w.Links[top] == "" {
-						if w.Links == nil {
-							w.Links = map[string]string{}
-						}
-						w.Links[top] = to
-					}
-				}
-			}
-			for _, l := range libraries {
-				l.Name = w.through(l.Path)
-				in := func(access Access) bool {
-					return slices.ContainsFunc(w.Places, func(p Place) bool { return p.Access&access == access && within(l.Name, p.name()) })
-				}
-				if in(Read | Execute) {
-					continue
-				}
-				if in(0) {
-					// Its names are there already; what they lead to may be executed.
-					if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
-						return nil, fmt.Errorf("look at the library %s: %w", l.Path, err)
-					}
-				}
-				places = append(places, l)
-			}
+	if i := slices.IndexFunc(w.Places, func(p Place) bool { return p.name() == path }); i >= 0 {
+		libraries, err := w.libraries(w.Places[i].Path)
+		if err != nil {
+			return nil, err
 		}
+		places = append(places, libraries...)
 	}
-	var found []mounted
 	seen := map[string]int{}
 	for n, p := range places {
 		if i, again := seen[p.name()]; again { // the wider access holds
@@ -145,10 +100,10 @@ func (f *forked) collect(w *Wall, path string) ([]mounted, error) {
 			continue // it is there, whatever it is
 		}
 		m := mounted{Place: p, mapped: n < len(w.Places)}
-		if there, err := m.look(); err != nil {
-			return nil, err
-		} else if !there {
+		if err := m.look(); p.Optional && errors.Is(err, os.ErrNotExist) {
 			continue
+		} else if err != nil {
+			return nil, err
 		}
 		seen[p.name()] = len(found)
 		found = append(found, m)
@@ -164,7 +119,7 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 		if found[i].tree == nil {
 			f.open(&found[i])
 		}
-		f.restrict(found[i].tree, found[i].Access, found[i].stat.Mode&unix.S_IFMT == unix.S_IFCHR)
+		f.restrict(found[i].tree, found[i].Access, found[i].is(unix.S_IFCHR))
 	}
 
 	// Of /proc a process sees itself: its descriptors, its memory (where the C library
@@ -203,14 +158,14 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	}
 	for _, m := range found {
 		if !made.holds(m.name()) {
-			if m.directory {
+			if m.is(unix.S_IFDIR) {
 				made.directory(m.name())
 			} else {
 				made.file(m.name())
 			}
 		}
 		f.attach(m.tree, m.name())
-		if m.directory {
+		if m.is(unix.S_IFDIR) {
 			made.places = append(made.places, m.name())
 		}
 	}
@@ -232,24 +187,18 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, "/", 0, attributes, mountAttrSize)
 }
 
-// look says whether the place is there, and what and where it is now.
-func (m *mounted) look() (there bool, err error) {
-	if m.now, err = m.path(); err != nil {
-		return false, err
-	}
-	if m.File != nil {
-		err = unix.Fstat(int(m.File.Fd()), &m.stat)
-	} else {
+// look finds out what and where the place is now.
+func (m *mounted) look() (err error) {
+	m.now = m.Path
+	if m.File == nil {
 		err = unix.Stat(m.now, &m.stat)
+	} else if m.now, err = pathOf(m.File); err == nil {
+		err = unix.Fstat(int(m.File.Fd()), &m.stat)
 	}
 	if err != nil {
-		if m.Optional && errors.Is(err, os.ErrNotExist) {
-			return false, nil
-		}
-		return false, fmt.Errorf("look at %s, which the child is to see: %w", m.now, err)
+		return fmt.Errorf("look at %s, which the child is to see: %w", m.Path, err)
 	}
-	m.directory = m.stat.Mode&unix.S_IFMT == unix.S_IFDIR
-	return true, nil
+	return nil
 }
 
 // open opens a place, which has to be what was judged.
@@ -320,32 +269,25 @@ func (t *tree) pin(name string) {
 }
 
 func (t *tree) directory(name string) {
-	if t.made[name] {
-		return
-	}
-	t.directory(filepath.Dir(name))
-	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_MKDIRAT, unix.AT_FDCWD, name[1:], 0o755).on(name)
+	t.make(name, unix.SYS_MKDIRAT, unix.AT_FDCWD, name[1:], 0o755)
 }
 
 func (t *tree) file(name string) {
-	t.directory(filepath.Dir(name))
-	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_MKNODAT, unix.AT_FDCWD, name[1:], unix.S_IFREG|0o444, 0).on(name)
+	t.make(name, unix.SYS_MKNODAT, unix.AT_FDCWD, name[1:], unix.S_IFREG|0o444, 0)
 }
 
 func (t *tree) link(to, name string) {
-	t.directory(filepath.Dir(name))
-	t.made[name] = true
-	t.f.add(stepRoot, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, name[1:]).on(name)
+	t.make(name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, name[1:])
 }
 
-// path is where the place is now.
-func (p Place) path() (string, error) {
-	if p.File == nil {
-		return p.Path, nil
+// make makes a name by a call, and the directories that it is in.
+func (t *tree) make(name string, number uintptr, args ...any) {
+	if t.made[name] {
+		return
 	}
-	return pathOf(p.File)
+	t.made[name] = true
+	t.directory(filepath.Dir(name))
+	t.f.add(stepRoot, number, args...).on(name)
 }
 
 // pathOf is where an open file is now.
@@ -362,12 +304,4 @@ func pathOf(file *os.File) (string, error) {
 		return "", fmt.Errorf("%s: %w", file.Name(), ErrReplaced)
 	}
 	return path, nil
-}
-
-// join follows a link in dir to what may be an absolute path.
-func join(dir, to, rest string) string {
-	if filepath.IsAbs(to) {
-		return filepath.Join(to, rest)
-	}
-	return filepath.Join(dir, to, rest)
 }

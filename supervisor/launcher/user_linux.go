@@ -18,6 +18,9 @@ import (
 // Where a file system can't do that, the child keeps our user, as it does where we
 // are not root, without a capability.
 
+// nobody is the user and the group that a child is to itself.
+const nobody = 65534
+
 // otherUser is the user and group of such children. The range from 1879048192 to
 // 2147483647 is given to nobody, by the conventions of distributions and systemd.
 const otherUser = 1879048192
@@ -91,27 +94,27 @@ func (f *forked) asOther(found []mounted) bool {
 	if err != nil {
 		return false
 	}
-	opened := len(f.opened)
-	for i := range found {
-		if !found[i].mapped {
+	trees := make([]*call, len(found))
+	var opened []int
+	for i, m := range found {
+		if !m.mapped {
 			continue
 		}
-		fd, err := found[i].clone(names)
-		if err != nil && !within(found[i].name(), ownNames) {
-			continue // it is seen as others see it
-		}
-		if err != nil {
-			for j := range found[:i] {
-				found[j].tree = nil
-			}
-			closeAll(f.opened[opened:])
-			f.opened = f.opened[:opened]
+		fd, err := m.clone(names)
+		if err != nil && within(m.name(), ownNames) {
+			closeAll(opened)
 			return false
 		}
-		f.opened = append(f.opened, fd)
-		opened := int32(fd)
-		found[i].tree = &call{gives: &opened}
+		if err == nil { // else it is seen as others see it
+			opened = append(opened, fd)
+			result := int32(fd)
+			trees[i] = &call{gives: &result}
+		}
 	}
+	for i, tree := range trees {
+		found[i].tree = tree
+	}
+	f.opened = append(f.opened, opened...)
 	return true
 }
 
@@ -149,4 +152,17 @@ func (f *forked) becomeOther(proc *call) {
 	}
 	f.add(stepUser, unix.SYS_UNSHARE, unix.CLONE_NEWUSER)
 	f.nobody(proc, otherUser, otherUser)
+}
+
+// nobody maps the child's user and group. proc is its directory in /proc.
+func (f *forked) nobody(proc *call, user, group int) {
+	for _, file := range [][2]string{
+		{"setgroups", "deny"},
+		{"uid_map", fmt.Sprintf("%d %d 1", nobody, user)},
+		{"gid_map", fmt.Sprintf("%d %d 1", nobody, group)},
+	} {
+		fd := f.add(stepUser, unix.SYS_OPENAT, proc, file[0], unix.O_WRONLY|unix.O_CLOEXEC).on(file[0])
+		f.add(stepUser, unix.SYS_WRITE, fd, file[1], len(file[1])).on(file[0])
+		f.add(stepUser, unix.SYS_CLOSE, fd)
+	}
 }

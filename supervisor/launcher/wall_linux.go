@@ -87,7 +87,7 @@ func (f *forked) landlock(w *Wall) error {
 	}
 	f.opened = append(f.opened, set)
 	for _, m := range readable {
-		f.allowInside(set, m.name(), rights(Read, m.directory))
+		f.allowInside(set, m.name(), rights(Read, m.is(unix.S_IFDIR)))
 	}
 	if w.Level == Landlock {
 		if err := w.allowAll(set, handled); err != nil {
