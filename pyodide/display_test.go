@@ -19,7 +19,7 @@ import (
 )
 
 // withLibraries changes an engine's options to those of a distribution that
-// serves testdata/libraries: stand-ins, since the real ones are on a CDN that
+// serves guest/testdata/libraries: stand-ins, since the real ones are on a CDN that
 // can't be had everywhere. The tests of the package rillbox under CPython take
 // the real ones where they are installed.
 func withLibraries(t *testing.T) func(*Options) {
@@ -28,7 +28,7 @@ func withLibraries(t *testing.T) func(*Options) {
 	lock := map[string]any{}
 	for name, module := range map[string]string{"matplotlib": "matplotlib", "pillow": "PIL", "pandas": "pandas"} {
 		file := name + "-1.0-py3-none-any.whl"
-		served["/full/"+file] = wheelOf(t, name, filepath.Join("testdata", "libraries"), module)
+		served["/full/"+file] = wheelOf(t, name, filepath.Join("guest", "testdata", "libraries"), module)
 		lock[name] = lockEntry(name, "1.0", file, served["/full/"+file], []string{module}, nil)
 	}
 	cdn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,8 @@
 // started is a claim; what it installed before is checked against what the
 // gateway served.
 //
-// worker.ts, pyodide.ts and snapshot.ts are the child's JavaScript side, the
-// package rillbox its Python side.
+// The folder guest has what runs in a child: its JavaScript side, and its Python
+// side, the package rillbox.
 package pyodide
 
 import (

@@ -9,20 +9,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
 
 	"rillbox/deno"
 )
 
-// sources are the worker's own files.
+// sources are what runs in a child; tests are left out where they are used.
 //
-//go:embed worker.ts session.ts snapshot.ts child.ts pyodide.ts core.ts memory.ts hostfs.ts
-//go:embed image.ts mount.ts wheel.ts rillbox/images.py
-//go:embed rillbox/__init__.py rillbox/boot.py rillbox/display.py rillbox/errors.py
-//go:embed rillbox/eventloop.py rillbox/figures.py rillbox/installer.py rillbox/libraries.py
-//go:embed rillbox/names.py rillbox/packages.py rillbox/runner.py rillbox/session.py
-//go:embed rillbox/streams.py rillbox/values.py rillbox/warm.py
+//go:embed guest/*.ts guest/rillbox/*.py
 var sources embed.FS
 
 // workerFiles lays the worker's files out in the cache and returns their
@@ -31,23 +27,25 @@ var sources embed.FS
 // package rillbox.
 func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 	dir, _, err := e.o.Cache.Tree(ctx, "worker", sourcesDigest, func(_ context.Context, dir string) error {
-		if err := os.CopyFS(filepath.Join(dir, "src", "pyodide"), sources); err != nil {
+		src := filepath.Join(dir, "src")
+		if err := os.CopyFS(filepath.Join(src, "pyodide"), sources); err != nil {
 			return err
 		}
-		wire := filepath.Join(dir, "src", "deno", deno.WireName)
+		wire := filepath.Join(src, "deno", deno.WireName)
 		if err := os.MkdirAll(filepath.Dir(wire), 0o755); err != nil {
 			return err
 		}
 		if err := os.WriteFile(wire, []byte(deno.WireSource), 0o644); err != nil {
 			return err
 		}
-		if err := bundle(dir); err != nil {
+		guest := filepath.Join(src, "pyodide", "guest")
+		if err := bundle(dir, guest); err != nil {
 			return err
 		}
-		if err := os.Rename(filepath.Join(dir, "src", "pyodide", "rillbox"), filepath.Join(dir, "rillbox")); err != nil {
+		if err := os.Rename(filepath.Join(guest, "rillbox"), filepath.Join(dir, "rillbox")); err != nil {
 			return err
 		}
-		return os.RemoveAll(filepath.Join(dir, "src"))
+		return os.RemoveAll(src)
 	})
 	if err != nil {
 		return "", fmt.Errorf("lay out the Python worker's files: %w", err)
@@ -55,12 +53,11 @@ func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-func bundle(dir string) error {
-	entry := filepath.Join(dir, "src", "pyodide")
+func bundle(dir, guest string) error {
 	result := api.Build(api.BuildOptions{
 		EntryPoints: []string{
-			filepath.Join(entry, "worker.ts"), filepath.Join(entry, "session.ts"),
-			filepath.Join(entry, "snapshot.ts"), filepath.Join(entry, "image.ts"),
+			filepath.Join(guest, "worker.ts"), filepath.Join(guest, "session.ts"),
+			filepath.Join(guest, "snapshot.ts"), filepath.Join(guest, "image.ts"),
 		},
 		Outdir:      dir,
 		Bundle:      true,
@@ -80,7 +77,7 @@ func bundle(dir string) error {
 var sourcesDigest = func() string {
 	parts := []string{deno.WireSource}
 	err := fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.ts") {
 			return err
 		}
 		text, err := sources.ReadFile(path)

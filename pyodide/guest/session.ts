@@ -24,7 +24,7 @@
  * @module
  */
 
-import { FrameWriter, PROTOCOL, readRequest } from "../deno/wire.ts";
+import { FrameWriter, PROTOCOL, readRequest } from "../../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
 import { mountGranted, mountWorkspace } from "./hostfs.ts";
 import { mountImage } from "./mount.ts";

@@ -4,12 +4,12 @@
  * directory or nothing, and the paths of files that the operator granted.
  *
  * It starts without knowing its program, says `ready`, and then waits for its
- * request; see ../deno/wire.ts. Frames of its own, all before the guest's code
+ * request; see ../../deno/wire.ts. Frames of its own, all before the guest's code
  * starts: `resolve` (answered by a second request: the install plan),
  * `installed` and `started`. `fatal` says that Python itself broke.
  */
 
-import { FrameWriter, PROTOCOL, readRequestText } from "../deno/wire.ts";
+import { FrameWriter, PROTOCOL, readRequestText } from "../../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
 import { mountGranted, mountWorkspace } from "./hostfs.ts";
 import { mountImage } from "./mount.ts";

@@ -227,7 +227,7 @@ def _wanted(kind: str, include: Container[str] | None, exclude: Container[str]) 
 
 
 def is_binary(kind: str) -> bool:
-    """Whether what is of a MIME type goes as base64; as in ../../deno/display.go."""
+    """Whether what is of a MIME type goes as base64; as in ../../../deno/display.go."""
     return kind == "application/pdf" or (
         kind.startswith(("image/", "audio/", "video/")) and not kind.startswith("image/svg+xml")
     )
