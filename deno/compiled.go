@@ -144,7 +144,7 @@ func (c *compiler) compile(ctx context.Context, dir string, modules []string, p 
 	if err != nil {
 		return err
 	}
-	load := launch{entry: "compile.js", permissions: c.e.options.Permissions.imports(), install: p, keep: denoDir, args: []string{string(list)}}
+	load := launch{entry: "compile.js", permissions: c.e.options.Permissions.Imports(), install: p, keep: denoDir, args: []string{string(list)}}
 	if _, err := c.run(ctx, load); err != nil { // how it ends is the modules' affair
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +29,6 @@ type granted struct {
 // Open opens what the flags name: paths, and programs that may be run. A path to
 // write to has to be there.
 func (p Permissions) Open() (Permissions, error) {
-	p = p.clone()
 	p.opened = map[string]granted{}
 	for _, kind := range []string{"read", "write", "ffi"} {
 		_, paths := p.Allowed(kind)
@@ -70,32 +68,36 @@ func missingTarget(path string) error {
 // programs run.
 const programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// openProgram finds a program that may be run, by its path or in programPath.
+// openProgram opens a program that may be run, found by its path or in programPath.
 func openProgram(name string) (granted, error) {
-	path := name
-	if !strings.Contains(name, "/") {
-		for dir := range strings.SplitSeq(programPath, ":") {
-			if isProgram(filepath.Join(dir, name)) {
-				path = filepath.Join(dir, name)
-				break
-			}
-		}
-		if path == name {
-			return granted{}, fmt.Errorf("there is no such program in %s", programPath)
-		}
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return granted{}, err
-	}
-	if !isProgram(path) {
-		return granted{}, fmt.Errorf("%s is no file that may be executed", path)
+	path := findProgram(name)
+	switch {
+	case path == "" && strings.Contains(name, "/"):
+		return granted{}, fmt.Errorf("%s is not a file that may be executed", name)
+	case path == "":
+		return granted{}, fmt.Errorf("there is no such program in %s", programPath)
 	}
 	file, real, err := launcher.Open(path)
 	if err != nil {
 		return granted{}, err
 	}
 	return granted{name: path, file: file, real: real, needs: interpreters(real)}, nil
+}
+
+// findProgram gives the path of a program, empty where there is none.
+func findProgram(name string) string {
+	if strings.Contains(name, "/") {
+		if isProgram(name) {
+			return name
+		}
+		return ""
+	}
+	for dir := range strings.SplitSeq(programPath, ":") {
+		if path := filepath.Join(dir, name); isProgram(path) {
+			return path
+		}
+	}
+	return ""
 }
 
 func isProgram(path string) bool {
@@ -117,112 +119,67 @@ func interpreters(script string) (programs []granted) {
 	if !isScript || len(words) == 0 || !filepath.IsAbs(words[0]) {
 		return nil
 	}
-	wanted := words[:1]
+	names := words[:1:1]
 	if filepath.Base(words[0]) == "env" {
-		for _, word := range words[1:] {
-			if word[0] != '-' && !strings.Contains(word, "=") {
-				wanted = append(wanted, word)
-				break
-			}
+		isName := func(word string) bool { return word[0] != '-' && !strings.Contains(word, "=") }
+		if i := slices.IndexFunc(words[1:], isName); i >= 0 && !strings.Contains(words[1+i], "/") {
+			names = append(names, words[1+i])
 		}
 	}
-	for i, name := range wanted {
-		if i > 0 && strings.Contains(name, "/") {
+	for _, name := range names {
+		path := findProgram(name)
+		if path == "" || isKernels(path) {
 			continue
 		}
-		for dir := range strings.SplitSeq(programPath, ":") {
-			path := name
-			if i > 0 {
-				path = filepath.Join(dir, name)
-			}
-			if !isProgram(path) || isKernels(path) {
-				continue
-			}
-			if file, real, err := launcher.Open(path); err == nil {
-				programs = append(programs, granted{name: path, file: file, real: real})
-				break
-			}
+		if file, real, err := launcher.Open(path); err == nil {
+			programs = append(programs, granted{name: path, file: file, real: real})
 		}
 	}
 	return programs
 }
 
-// places are what of the machine a child with these permissions sees, with the
-// links by which granted names lead there. what is to be closed once the child
-// has been started is added to opened.
-func (p Permissions) places(level launcher.Level, opened *[]*os.File) ([]launcher.Place, map[string]string, error) {
-	var places []launcher.Place
-	links := map[string]string{}
-	add := func(g granted, file *os.File, path string, access launcher.Access) {
-		if file == nil {
-			return // there is nothing to see
-		}
-		if g.real != g.name {
-			links[g.name] = g.real
-		}
-		real := filepath.Join(g.real, strings.TrimPrefix(path, g.name))
-		for i := range places {
-			if places[i].Name == real {
-				places[i].Access |= access
-				return
-			}
-		}
-		places = append(places, launcher.Place{Path: real, Name: real, File: file, Access: access})
-	}
+// grant lets the child see the files that the permissions name.
+func (s *Surroundings) grant(p Permissions) error {
 	for _, kind := range []struct {
 		name   string
 		access launcher.Access
 	}{{"read", launcher.Read}, {"write", launcher.Write}, {"ffi", launcher.Read | launcher.Execute}} {
-		everything, paths := p.Allowed(kind.name)
-		if !everything && kind.name != "ffi" { // the root by its name
-			everything = slices.ContainsFunc(paths, func(path string) bool { return p.realOf(path) == "/" })
-			paths = slices.DeleteFunc(paths, func(path string) bool { return p.realOf(path) == "/" })
+		if everything, _ := p.Allowed(kind.name); everything && kind.name == "ffi" {
+			continue // libraries come with grantPrograms
 		}
-		if everything && kind.name != "ffi" {
-			top, topLinks, err := topLevel(level, kind.access)
-			if err != nil {
-				return nil, nil, err
-			}
-			maps.Copy(links, topLinks)
-			for _, place := range top {
-				if i := slices.IndexFunc(places, func(other launcher.Place) bool { return other.Name == place.Name }); i >= 0 {
-					places[i].Access |= place.Access
-					continue
+		for _, path := range p.paths(kind.name) {
+			g, err := s.open(p, path)
+			switch {
+			case errors.Is(err, fs.ErrNotExist) && kind.name == "write":
+				return missingTarget(path)
+			case errors.Is(err, fs.ErrNotExist): // there is nothing to see
+			case err != nil:
+				return err
+			case g.real != "/":
+				s.show(g, kind.access)
+			case kind.name == "ffi":
+				return fmt.Errorf("--allow-ffi=%s: name libraries, or directories of them", path)
+			default:
+				if err := s.grantEverything(kind.access); err != nil {
+					return err
 				}
-				places = append(places, place)
 			}
-		}
-		for _, path := range paths {
-			g, file, err := p.open(path, opened)
-			if errors.Is(err, fs.ErrNotExist) && kind.name == "write" || err == nil && file == nil && kind.name == "write" {
-				return nil, nil, missingTarget(path)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, err
-			}
-			if file != nil && g.real == "/" && g.name == path { // everything, by a name
-				if kind.name == "ffi" {
-					return nil, nil, fmt.Errorf("--allow-ffi=%s: name libraries, or directories of them", path)
-				}
-				top, topLinks, err := topLevel(level, kind.access)
-				if err != nil {
-					return nil, nil, err
-				}
-				maps.Copy(links, topLinks)
-				places = append(places, top...)
-				continue
-			}
-			add(g, file, path, kind.access)
 		}
 	}
-	return covered(places), links, nil
+	s.wall.Places = covered(s.wall.Places)
+	return nil
 }
 
-// realOf is the path without links of what was granted by this very name.
-func (p Permissions) realOf(path string) string { return p.opened[path].real }
+// show lets the child see what was granted, also by the name that was used for it.
+func (s *Surroundings) show(g granted, access launcher.Access) {
+	s.wall.Places = append(s.wall.Places, launcher.Place{Path: g.real, Name: g.real, File: g.file, Access: access})
+	if g.name != g.real {
+		s.wall.Links[g.name] = g.real
+	}
+}
 
 // open opens a path that the operator granted, or one below.
-func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, error) {
+func (s *Surroundings) open(p Permissions, path string) (granted, error) {
 	var nearest granted
 	for name, g := range p.opened {
 		if Within(path, name) && len(name) >= len(nearest.name) {
@@ -232,36 +189,39 @@ func (p Permissions) open(path string, opened *[]*os.File) (granted, *os.File, e
 	if nearest.name == "" { // everything is granted, but for what is the kernel's
 		file, real, err := launcher.Open(path)
 		if err != nil {
-			return granted{name: path}, nil, err
+			return granted{}, err
 		}
-		*opened = append(*opened, file)
+		s.opened = append(s.opened, file)
 		if isKernels(real) {
-			return granted{name: path}, nil, notEverything(path)
+			return granted{}, notEverything(path)
 		}
-		return granted{name: path, file: file, real: real}, file, nil
+		return granted{name: path, file: file, real: real}, nil
 	}
-	if nearest.file == nil {
-		return nearest, nil, fs.ErrNotExist
+	below := strings.TrimPrefix(strings.TrimPrefix(path, nearest.name), "/")
+	switch {
+	case nearest.file == nil:
+		return granted{}, fs.ErrNotExist
+	case below == "":
+		return nearest, nil
+	case nearest.real == "/" && isKernels("/"+below): // no link is followed below
+		return granted{}, notEverything(path)
 	}
-	rest := strings.TrimPrefix(strings.TrimPrefix(path, nearest.name), "/")
-	if rest == "" {
-		return nearest, nearest.file, nil
-	}
-	if nearest.real == "/" && isKernels("/"+rest) { // no link is followed below
-		return nearest, nil, notEverything(path)
-	}
-	file, err := launcher.OpenBelow(nearest.file, rest)
+	file, err := launcher.OpenBelow(nearest.file, below)
 	if err != nil {
-		return nearest, nil, err
+		return granted{}, err
 	}
-	*opened = append(*opened, file)
-	return nearest, file, nil
+	s.opened = append(s.opened, file)
+	if nearest.name != nearest.real {
+		s.wall.Links[nearest.name] = nearest.real
+	}
+	real := filepath.Join(nearest.real, below)
+	return granted{name: real, file: file, real: real}, nil
 }
 
 // covered leaves out places that are in another one with no less access: there
 // they are seen anyway, whatever a program makes of their names. What is in another
 // one may be done to the others, too.
-func covered(places []launcher.Place) []launcher.Place {
+func covered(places []launcher.Place) (kept []launcher.Place) {
 	given := slices.Clone(places)
 	for i := range places {
 		for _, outer := range given {
@@ -270,11 +230,16 @@ func covered(places []launcher.Place) []launcher.Place {
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(places), func(p launcher.Place) bool {
-		return slices.ContainsFunc(places, func(outer launcher.Place) bool {
+	for _, p := range places {
+		covers := func(outer launcher.Place) bool {
 			return outer.Name != p.Name && Within(p.Name, outer.Name) && outer.Access&p.Access == p.Access
-		})
-	})
+		}
+		again := func(other launcher.Place) bool { return other.Name == p.Name }
+		if !slices.ContainsFunc(places, covers) && !slices.ContainsFunc(kept, again) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
 }
 
 // kernelsOwn is no part of what is granted when everything is.
@@ -288,30 +253,29 @@ func notEverything(path string) error {
 	return fmt.Errorf("%s is not granted: a grant of everything leaves out %s", path, strings.Join(kernelsOwn, ", "))
 }
 
-// topLevel is all of the machine's tree, but for what is the kernel's.
-func topLevel(level launcher.Level, access launcher.Access) ([]launcher.Place, map[string]string, error) {
-	if level != launcher.Namespaces {
-		return []launcher.Place{{Path: "/", Name: "/", Access: access}}, nil, nil
+// grantEverything lets the child see all of the machine's files, but for the kernel's.
+func (s *Surroundings) grantEverything(access launcher.Access) error {
+	if !s.OwnRoot() {
+		s.show(granted{name: "/", real: "/"}, access)
+		return nil
 	}
 	entries, err := os.ReadDir("/")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	var places []launcher.Place
-	links := map[string]string{}
 	for _, entry := range entries {
 		name := "/" + entry.Name()
 		switch {
 		case slices.Contains(kernelsOwn, name), name == ownName:
 		case entry.Type()&fs.ModeSymlink != 0:
-			if links[name], err = os.Readlink(name); err != nil {
-				return nil, nil, err
+			if s.wall.Links[name], err = os.Readlink(name); err != nil {
+				return err
 			}
 		default:
-			places = append(places, launcher.Place{Path: name, Name: name, Access: access})
+			s.show(granted{name: name, real: name}, access)
 		}
 	}
-	return places, links, nil
+	return nil
 }
 
 // systemPrograms are where a system has its programs and libraries.
@@ -324,62 +288,53 @@ var systemPublic = []string{
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates",
 }
 
-// programs are the places and links that programs of the system need, which the
+// grantPrograms lets the child see what programs of the system need, which the
 // operator lets be run or loaded: all of them, or those that were named and the
-// system's libraries.
-func (p Permissions) programs() ([]launcher.Place, map[string]string, error) {
+// system's libraries. Where programs run, all that is seen may be executed.
+func (s *Surroundings) grantPrograms(p Permissions) error {
 	all, named := p.Allowed("run")
-	if loadsAll, _ := p.Allowed("ffi"); loadsAll {
-		all = true
-	}
+	loadsAll, _ := p.Allowed("ffi")
 	directories := []string{"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share", "/usr/local/lib", "/usr/local/share"}
-	if all {
+	if all || loadsAll {
 		directories = systemPrograms
 	}
-	var places []launcher.Place
-	links := map[string]string{}
 	for _, path := range slices.Concat(directories, systemPublic) {
 		if to, err := os.Readlink(path); err == nil && filepath.Dir(path) == "/" { // /lib leads to usr/lib
-			links[path] = to
+			s.wall.Links[path] = to
 			continue
 		}
-		places = append(places, launcher.Place{Path: path, Access: launcher.Read | launcher.Execute, Optional: true})
+		s.wall.Places = append(s.wall.Places, launcher.Place{Path: path, Access: launcher.Read, Optional: true})
 	}
-	for _, program := range named {
-		if err := p.program(program, &places, links); err != nil {
-			return nil, nil, err
-		}
-	}
-	return places, links, nil
-}
-
-// program adds a program that may be run, and what its first line names.
-func (p Permissions) program(name string, places *[]launcher.Place, links map[string]string) error {
-	g, known := p.opened[name]
-	if !known { // all programs are granted, and this run asks for one of the system's
-		var err error
-		if g, err = openProgram(name); err != nil {
+	for _, name := range named {
+		g, err := s.program(p, name)
+		if err != nil {
 			return fmt.Errorf("--allow-run=%s: %w", name, err)
 		}
-		_ = g.file.Close()
-		g.file = nil
-		for i := range g.needs {
-			_ = g.needs[i].file.Close()
-			g.needs[i].file = nil
-		}
-		if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return Within(g.real, dir) }) {
-			return fmt.Errorf("--allow-run=%s: all programs of the system are granted, and %s is none", name, g.real)
+		for _, g := range append([]granted{g}, g.needs...) {
+			s.show(g, launcher.Read)
 		}
 	}
-	add := func(path string, file *os.File, real string) {
-		*places = append(*places, launcher.Place{Path: real, Name: real, File: file, Access: launcher.Read | launcher.Execute})
-		if path != real {
-			links[path] = real
-		}
-	}
-	add(g.name, g.file, g.real)
-	for _, needed := range g.needs {
-		add(needed.name, needed.file, needed.real)
+	for i := range s.wall.Places {
+		s.wall.Places[i].Access |= launcher.Execute
 	}
 	return nil
+}
+
+// program gives a program that may be run. Where all are granted, a run may name one
+// of the system's.
+func (s *Surroundings) program(p Permissions, name string) (granted, error) {
+	if g, named := p.opened[name]; named {
+		return g, nil
+	}
+	g, err := openProgram(name)
+	if err != nil {
+		return granted{}, err
+	}
+	for _, g := range append([]granted{g}, g.needs...) {
+		s.opened = append(s.opened, g.file)
+	}
+	if !slices.ContainsFunc(systemPrograms, func(dir string) bool { return Within(g.real, dir) }) {
+		return granted{}, fmt.Errorf("all programs of the system are granted, and %s is none", g.real)
+	}
+	return g, nil
 }

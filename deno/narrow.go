@@ -2,7 +2,6 @@ package deno
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,13 +36,6 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 			return Permissions{}, err
 		}
 	}
-	if asked.all && len(asked.grants) > 0 { // as in Deno, -A outweighs other allow flags
-		for name := range asked.grants {
-			if isAllow(name) {
-				delete(asked.grants, name)
-			}
-		}
-	}
 	for name, g := range p.grants {
 		if isAllow(name) {
 			if _, said := asked.grants[name]; name == "allow-import" && !said && !asked.all {
@@ -56,23 +48,19 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 			return Permissions{}, fmt.Errorf("--%s: the operator names values for it, beside which it can't be asked for without any: name what it is for, or leave it out", name)
 		}
 		mine.bare = mine.bare || g.bare
-		mine.add(g.values...)
-		asked.grants[name] = mine
+		asked.grants[name] = mine.with(g.values...)
 	}
 	if _, writes := asked.grants["allow-write"]; writes {
 		asked = asked.With("deny-write", p.runs()...)
 	}
 	if asked.opened = p.opened; asked.opened != nil { // what it names has to be what was granted, too
-		var opened []*os.File
-		_, _, err := asked.places(launcher.Best.Offered(), &opened)
-		for _, file := range opened {
-			_ = file.Close()
-		}
-		if err != nil {
+		s := Surroundings{wall: launcher.Wall{Level: launcher.Best.Offered(), Links: map[string]string{}}}
+		defer s.Close()
+		if err := s.grant(asked); err != nil {
 			return Permissions{}, err
 		}
 	}
-	return asked.clone(), nil
+	return asked, nil
 }
 
 // maxNarrowed bounds the values that a run may ask for: each path is opened.

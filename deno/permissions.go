@@ -3,6 +3,7 @@ package deno
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,18 +22,22 @@ type Permissions struct {
 	opened map[string]granted
 }
 
-// grant is one flag: bare (all of its kind) or a list of values.
+// grant is one flag: bare (all of its kind) or a list of values. Copies share the
+// values, which are never changed.
 type grant struct {
 	bare   bool
 	values []string
 }
 
-func (g *grant) add(values ...string) {
+// with gives the grant with more values.
+func (g grant) with(values ...string) grant {
+	g.values = slices.Clip(g.values)
 	for _, value := range values {
 		if !slices.Contains(g.values, value) {
 			g.values = append(g.values, value)
 		}
 	}
+	return g
 }
 
 // valueKind says what a flag's values name.
@@ -58,8 +63,8 @@ var permissionFlags = map[string]valueKind{
 	"allow-run": runValue, "deny-run": runValue,
 }
 
-var shortFlags = map[byte]string{
-	'R': "allow-read", 'W': "allow-write", 'N': "allow-net",
+var shortFlags = map[rune]string{
+	'A': "allow-all", 'R': "allow-read", 'W': "allow-write", 'N': "allow-net",
 	'E': "allow-env", 'S': "allow-sys", 'I': "allow-import",
 }
 
@@ -104,76 +109,57 @@ func Parse(words []string) (Permissions, error) {
 }
 
 func (p *Permissions) add(word string) error {
-	flag, value, valued := strings.Cut(word, "=")
+	flag, list, valued := strings.Cut(word, "=")
 	if reason, refused := refusedFlags[flag]; refused {
 		return fmt.Errorf("not accepted: %s", reason)
 	}
-	switch {
-	case flag == "--allow-all":
-		return p.addAll(valued)
-	case strings.HasPrefix(flag, "--"):
-		if _, known := permissionFlags[flag[2:]]; known {
-			return p.addGrant(flag[2:], value, valued)
-		}
-	case len(flag) > 1 && flag[0] == '-':
-		return p.addCluster(flag[1:], value, valued)
+	if long, ok := strings.CutPrefix(flag, "--"); ok {
+		return p.addFlag(long, list, valued)
 	}
-	return errNotPermission
+	letters, ok := strings.CutPrefix(flag, "-")
+	if !ok || letters == "" {
+		return errNotPermission
+	}
+	for i, letter := range letters { // a value belongs to the last
+		last := i == len(letters)-1
+		if err := p.addFlag(shortFlags[letter], list, valued && last); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var errNotPermission = errors.New("not a permission flag of Deno; the flags are --allow-all (-A) and --allow-*, --deny-* and --ignore-* for read, write, net, env, sys, run, ffi and import")
 
-// addCluster adds short flags that share a dash; a value belongs to the last.
-func (p *Permissions) addCluster(letters, value string, valued bool) error {
-	for i := range len(letters) {
-		valuedHere := valued && i == len(letters)-1
-		if letters[i] == 'A' {
-			if err := p.addAll(valuedHere); err != nil {
-				return err
-			}
-			continue
+func (p *Permissions) addFlag(name, list string, valued bool) error {
+	if name == "allow-all" {
+		if valued {
+			return errors.New("takes no value")
 		}
-		name, known := shortFlags[letters[i]]
-		if !known {
-			return errNotPermission
-		}
-		if err := p.addGrant(name, value, valuedHere); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Permissions) addAll(valued bool) error {
-	if valued {
-		return errors.New("takes no value")
-	}
-	p.all = true
-	return nil
-}
-
-func (p *Permissions) addGrant(name, list string, valued bool) error {
-	g, had := p.grants[name]
-	if !valued {
-		// As in Deno, a flag with values outweighs the same flag without.
-		g.bare = !had || g.bare
-		p.grants[name] = g
+		p.all = true
 		return nil
 	}
-	if strings.ContainsAny(list, "\x00\n\r") {
-		return errors.New("a value contains a line break or a NUL")
+	if _, known := permissionFlags[name]; !known {
+		return errNotPermission
 	}
-	for value := range strings.SplitSeq(list, ",") { // Deno has no escape for a comma
-		if value == "" {
-			return errors.New("a value is empty")
+	g, had := p.grants[name]
+	// As in Deno, a flag with values outweighs the same flag without.
+	g.bare = !valued && (!had || g.bare)
+	if valued {
+		if strings.ContainsAny(list, "\x00\n\r") {
+			return errors.New("a value contains a line break or a NUL")
 		}
-		values, err := clean(name, value)
-		if err != nil {
-			return err
+		for value := range strings.SplitSeq(list, ",") { // Deno has no escape for a comma
+			if value == "" {
+				return errors.New("a value is empty")
+			}
+			values, err := clean(name, value)
+			if err != nil {
+				return err
+			}
+			g = g.with(values...)
 		}
-		g.add(values...)
 	}
-	g.bare = false
 	p.grants[name] = g
 	return nil
 }
@@ -218,12 +204,7 @@ func (p Permissions) Args() []string {
 	if p.all {
 		args = append(args, "--allow-all")
 	}
-	names := make([]string, 0, len(p.grants))
-	for name := range p.grants {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(p.grants)) {
 		if p.all && isAllow(name) {
 			continue // Deno refuses both
 		}
@@ -256,55 +237,40 @@ func (p Permissions) With(name string, values ...string) Permissions {
 	if len(values) == 0 {
 		return p
 	}
-	p = p.clone()
+	grants := map[string]grant{}
+	maps.Copy(grants, p.grants)
+	p.grants = grants
 	kind := strings.TrimPrefix(name, "allow-")
-	if isAllow(name) && (p.grants["deny-"+kind].bare || p.grants["ignore-"+kind].bare) {
-		p.expandAll()
-		delete(p.grants, "deny-"+kind)
-		delete(p.grants, name)
+	if isAllow(name) && (grants["deny-"+kind].bare || grants["ignore-"+kind].bare) {
+		if p.all { // written out, without this one
+			p.all = false
+			for flag := range permissionFlags {
+				if isAllow(flag) {
+					grants[flag] = grant{bare: true}
+				}
+			}
+		}
+		delete(grants, "deny-"+kind)
+		delete(grants, name)
 	}
-	g, had := p.grants[name]
-	if isAllow(name) && (p.all || had && g.bare) || g.bare {
-		return p
+	if g := grants[name]; !g.bare && !(isAllow(name) && p.all) {
+		grants[name] = g.with(values...)
 	}
-	g.add(values...)
-	p.grants[name] = g
 	return p
 }
 
-// imports gives p's permissions to import, and no others.
-func (p Permissions) imports() Permissions {
-	only := Permissions{grants: map[string]grant{}}
-	if p.all {
-		only.grants["allow-import"] = grant{bare: true}
-	}
+// Imports gives the permissions to import from URLs, and no others.
+func (p Permissions) Imports() Permissions {
+	imports := map[string]grant{}
 	for _, name := range []string{"allow-import", "deny-import"} {
-		if g, said := p.grants[name]; said {
-			only.grants[name] = g
+		if g, given := p.grants[name]; given {
+			imports[name] = g
 		}
 	}
-	return only
-}
-
-// expandAll replaces --allow-all by the flags that it stands for.
-func (p *Permissions) expandAll() {
-	if !p.all {
-		return
+	if p.all {
+		imports["allow-import"] = grant{bare: true}
 	}
-	p.all = false
-	for name := range permissionFlags {
-		if isAllow(name) {
-			p.grants[name] = grant{bare: true}
-		}
-	}
-}
-
-func (p Permissions) clone() Permissions {
-	c := Permissions{all: p.all, grants: make(map[string]grant, len(p.grants)), opened: p.opened}
-	for name, g := range p.grants {
-		c.grants[name] = grant{bare: g.bare, values: slices.Clone(g.values)}
-	}
-	return c
+	return Permissions{grants: imports}
 }
 
 // Allowed gives what is allowed of a kind ("read", "net", …): everything, or
@@ -317,28 +283,33 @@ func (p Permissions) Allowed(kind string) (everything bool, values []string) {
 	return g.bare, slices.Clone(g.values)
 }
 
+// allowsAny says that something is allowed of a kind.
+func (p Permissions) allowsAny(kind string) bool {
+	everything, values := p.Allowed(kind)
+	return everything || len(values) > 0
+}
+
 // ReadWriteOverlap gives a path that may be both read and written ("/" for
 // everything). Deno alone can't hold a guest inside such a directory.
 func (p Permissions) ReadWriteOverlap() (path string, overlap bool) {
-	readAll, reads := p.Allowed("read")
-	writeAll, writes := p.Allowed("write")
-	switch {
-	case readAll && writeAll:
-		return "/", true
-	case readAll && len(writes) > 0:
-		return writes[0], true
-	case writeAll && len(reads) > 0:
-		return reads[0], true
-	}
-	for _, r := range reads {
-		for _, w := range writes {
-			if Within(r, w) {
-				return r, true
-			}
-			if Within(w, r) {
-				return w, true
+	for _, read := range p.paths("read") {
+		for _, written := range p.paths("write") {
+			switch {
+			case Within(read, written):
+				return read, true
+			case Within(written, read):
+				return written, true
 			}
 		}
 	}
 	return "", false
+}
+
+// paths are what is allowed of a kind that names paths: "/" stands for everything.
+func (p Permissions) paths(kind string) []string {
+	everything, paths := p.Allowed(kind)
+	if everything {
+		return []string{"/"}
+	}
+	return paths
 }

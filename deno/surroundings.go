@@ -5,7 +5,6 @@ package deno
 import (
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,9 +76,11 @@ func Share(path string) (Shared, error) {
 // grant. In a root of its own ours have names of our choice there; elsewhere they
 // have their paths. They must be closed once the child has been started, or not.
 type Surroundings struct {
-	wall   *launcher.Wall // nil without one
-	shared Shared
-	opened []*os.File
+	wall launcher.Wall
+	// without says that there is no wall: all has its own name and can be seen.
+	without bool
+	shared  Shared
+	opened  []*os.File
 	// programs says that the operator lets programs be run.
 	programs bool
 }
@@ -95,101 +96,99 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	for i := range hidden {
 		hidden[i] = resolved(hidden[i])
 	}
-	s := &Surroundings{shared: w.Shared}
-	anyProgram, named := p.Allowed("run")
-	s.programs = anyProgram || len(named) > 0
-	if p.all || w.Without {
+	s := &Surroundings{shared: w.Shared, programs: p.allowsAny("run")}
+	if s.without = p.all || w.Without; s.without {
+		s.wall.Level = launcher.Deno
 		return s, nil
 	}
-	everywhere, hosts := p.Allowed("net")
-	s.wall = &launcher.Wall{Level: level, Links: map[string]string{}, Network: everywhere || len(hosts) > 0, Hidden: hidden}
 	allSystem, system := p.Allowed("sys")
-	s.wall.Interfaces = allSystem || slices.Contains(system, "networkInterfaces")
-	anyLibrary, libraries := p.Allowed("ffi")
-	s.wall.Processes = s.programs || anyLibrary || len(libraries) > 0
-	places, links, err := p.places(level, &s.opened)
-	if err == nil && s.wall.Processes {
-		var programs []launcher.Place
-		var programLinks map[string]string
-		programs, programLinks, err = p.programs()
-		places = append(places, programs...)
-		maps.Copy(links, programLinks)
-		for i := range places {
-			places[i].Access |= launcher.Execute
-		}
+	s.wall = launcher.Wall{
+		Level:      level,
+		Links:      map[string]string{},
+		Hidden:     hidden,
+		Network:    p.allowsAny("net"),
+		Interfaces: allSystem || slices.Contains(system, "networkInterfaces"),
+		Processes:  s.programs || p.allowsAny("ffi"),
 	}
-	for _, place := range places {
-		if err == nil && level == launcher.Namespaces && Within(place.Name, ownName) {
-			err = fmt.Errorf("%s can't be granted: programs have files of ours by that name; move it", place.Name)
-		}
-		for _, dir := range hidden {
-			if err == nil && Within(place.Name, dir) {
-				err = fmt.Errorf("%s can't be granted: it is where other programs are, and what is executed for them", place.Name)
-			}
-		}
+	err := s.grant(p)
+	if err == nil && s.wall.Processes {
+		err = s.grantPrograms(p)
+	}
+	if err == nil {
+		err = s.check()
 	}
 	if err != nil { // another program may have made it so
 		s.Close()
 		return nil, &supervisor.ProgramError{Text: err.Error()}
 	}
 	if level == launcher.Landlock {
-		places = besides(places, hidden)
+		s.wall.Places = besides(s.wall.Places, hidden)
 	}
-	s.wall.Places, s.wall.Links = places, links
 	return s, nil
+}
+
+// check refuses grants of what is ours.
+func (s *Surroundings) check() error {
+	for _, place := range s.wall.Places {
+		if s.OwnRoot() && Within(place.Name, ownName) {
+			return fmt.Errorf("%s can't be granted: programs have files of ours by that name; move it", place.Name)
+		}
+		for _, dir := range s.wall.Hidden {
+			if Within(place.Name, dir) {
+				return fmt.Errorf("%s can't be granted: it is where other programs are, and what is executed for them", place.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // Ours are the surroundings of a process of ours that no guest's code runs in.
 func Ours(w Walls) *Surroundings {
-	return &Surroundings{wall: &launcher.Wall{Level: w.level()}}
+	return &Surroundings{wall: launcher.Wall{Level: w.level()}}
 }
 
 // OwnRoot says that the child has a root of its own.
-func (s *Surroundings) OwnRoot() bool { return s.wall != nil && s.wall.Level == launcher.Namespaces }
+func (s *Surroundings) OwnRoot() bool { return s.wall.Level == launcher.Namespaces }
 
 // OwnNetwork says that the child has a network of its own.
 func (s *Surroundings) OwnNetwork() bool { return s.OwnRoot() && !s.wall.Network }
 
 // See lets the child see a file or directory of ours, and gives its name there.
 func (s *Surroundings) See(path, name string, access launcher.Access) string {
-	if s.wall == nil {
-		return path
-	}
-	if !s.OwnRoot() {
-		name = path
-	}
-	s.wall.Places = append(s.wall.Places, launcher.Place{Path: path, Name: name, Access: access})
-	return name
+	return s.see(launcher.Place{Path: path, Name: name, Access: access})
 }
 
 // Optional lets the child see a file of the machine's under its own name, if it
 // is there.
 func (s *Surroundings) Optional(path string) {
-	if s.wall != nil {
-		s.wall.Places = append(s.wall.Places, launcher.Place{Path: path, Name: path, Access: launcher.Read, Optional: true})
+	s.see(launcher.Place{Path: path, Name: path, Access: launcher.Read, Optional: true})
+}
+
+func (s *Surroundings) see(place launcher.Place) (name string) {
+	if !s.OwnRoot() {
+		place.Name = place.Path
 	}
+	s.wall.Places = append(s.wall.Places, place)
+	return place.Name
 }
 
 // Workspace lets the child see its workspace, and gives its name there: one that
 // the operator shares keeps its own.
 func (s *Surroundings) Workspace(path string, readOnly bool) string {
-	access := launcher.Read | launcher.Write
-	if readOnly {
-		access = launcher.Read
+	place := launcher.Place{Path: path, Name: path, Access: launcher.Read}
+	if !readOnly {
+		place.Access |= launcher.Write
 	}
-	name := path
+	if s.wall.Processes {
+		place.Access |= launcher.Execute
+	}
 	if supervisor.IsRunDir(path) {
-		name = workspaceName
+		place.Name = workspaceName
 	}
-	if s.wall != nil && s.wall.Processes {
-		access |= launcher.Execute
+	if s.shared.name == path {
+		place.File = s.shared.file
 	}
-	name = s.See(path, name, access)
-	if s.wall != nil && s.shared.file != nil && s.shared.name == path {
-		last := &s.wall.Places[len(s.wall.Places)-1]
-		last.File = s.shared.file
-	}
-	return name
+	return s.see(place)
 }
 
 // Listen has the child be started with a socket of ours in its own network that
@@ -199,22 +198,20 @@ func (s *Surroundings) Listen(port uint16) { s.wall.Listen = append(s.wall.Liste
 // Dial has the child be started with a socket with which we can connect to a port
 // that it opens.
 func (s *Surroundings) Dial() {
-	if s.OwnNetwork() {
-		s.wall.Dial = true
-	} else if s.wall != nil {
-		s.wall.AnyPort = true
-	}
+	s.wall.Dial = s.OwnNetwork()
+	s.wall.AnyPort = !s.wall.Dial
 }
 
 // Connect lets the child connect to a port of ours on the machine's loopback.
-func (s *Surroundings) Connect(port uint16) {
-	if s.wall != nil {
-		s.wall.Connect = append(s.wall.Connect, port)
-	}
-}
+func (s *Surroundings) Connect(port uint16) { s.wall.Connect = append(s.wall.Connect, port) }
 
 // Wall is what the launcher builds of it; nil where there is none.
-func (s *Surroundings) Wall() *launcher.Wall { return s.wall }
+func (s *Surroundings) Wall() *launcher.Wall {
+	if s.without {
+		return nil
+	}
+	return &s.wall
+}
 
 // Close lets go of what was opened to be shown.
 func (s *Surroundings) Close() {
@@ -254,17 +251,14 @@ func (p Permissions) checkWall(w Walls, level launcher.Level) error {
 // themselves.
 func besides(places []launcher.Place, kept []string) []launcher.Place {
 	for _, dir := range kept {
-		dir = resolved(dir)
 		var left []launcher.Place
 		for _, p := range places {
 			if p.Access&launcher.Write == 0 || !Within(dir, p.Path) && !Within(p.Path, dir) {
 				left = append(left, p)
 				continue
 			}
-			if rest := p.Access &^ launcher.Write; rest != 0 {
-				reading := p
-				reading.Access = rest
-				left = append(left, reading)
+			if p.Access &^= launcher.Write; p.Access != 0 {
+				left = append(left, p)
 			}
 			for _, path := range beside(p.Path, dir) {
 				left = append(left, launcher.Place{Path: path, Access: launcher.Write})

@@ -185,11 +185,7 @@ func TestAGrantOfTheRootLeavesOutWhatIsTheKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var opened []*os.File
-		places, _, err := narrowed.places(launcher.Best.Offered(), &opened)
-		for _, f := range opened {
-			_ = f.Close()
-		}
+		places, _, err := seen(narrowed)
 		if err != nil || len(places) != 1 || places[0].Name != "/usr/lib" {
 			t.Errorf("%s narrowed to /usr/lib: %+v %v", flag, places, err)
 		}
@@ -206,6 +202,14 @@ func TestAGrantOfTheRootLeavesOutWhatIsTheKernels(t *testing.T) {
 			t.Errorf("%s was narrowed to a directory of ours", flag)
 		}
 	}
+}
+
+// seen are the places and links that a child with these permissions has of the machine.
+func seen(p Permissions) ([]launcher.Place, map[string]string, error) {
+	s := Surroundings{wall: launcher.Wall{Level: launcher.Best.Offered(), Links: map[string]string{}}}
+	defer s.Close()
+	err := s.grant(p)
+	return s.wall.Places, s.wall.Links, err
 }
 
 // TestGrantsAreWhatTheyWereAtTheStart: what a program makes of a name that was
@@ -236,14 +240,10 @@ func TestGrantsAreWhatTheyWereAtTheStart(t *testing.T) {
 		return p
 	}
 	names := func(p Permissions) (names []string, links map[string]string, err error) {
-		var opened []*os.File
-		places, links, err := p.places(launcher.Best.Offered(), &opened)
+		places, links, err := seen(p)
 		for _, place := range places {
 			name, _ := filepath.Rel(dir, place.Name)
 			names = append(names, name)
-		}
-		for _, f := range opened {
-			_ = f.Close()
 		}
 		return names, links, err
 	}
