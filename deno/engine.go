@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"rillbox/cache"
 	"rillbox/supervisor"
@@ -195,16 +194,9 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 }
 
 func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, allowed: p, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log, unpacked: e.unpacked}
+	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log, unpacked: e.unpacked}
 	_, hosts := p.Allowed("import")
 	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
-	if p.All() {
-		f.imports = append(f.imports, "--allow-import")
-	}
-	for _, arg := range p.Args() {
-		if strings.HasPrefix(arg, "--allow-import") || strings.HasPrefix(arg, "--deny-import") {
-			f.imports = append(f.imports, arg)
-		}
-	}
+	f.imports = p.Imports().Args()
 	return f
 }

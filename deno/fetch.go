@@ -46,10 +46,9 @@ type fetcher struct {
 	cache   *cache.Cache
 	binary  Binary
 	walls   Walls
-	allowed Permissions // of which those for imports matter
-	imports []string    // as flags
-	named   []string    // hosts that may be on private addresses
-	npmOnly bool        // no URL and no jsr: specifier leads anywhere
+	imports []string // as flags
+	named   []string // hosts that may be on private addresses
+	npmOnly bool     // no URL and no jsr: specifier leads anywhere
 	policy  cache.Policy
 	limits  supervisor.Limits
 	log     *slog.Logger

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -38,10 +40,8 @@ const (
 
 const anyPort = -1
 
-var (
-	domainChars = pattern(`^[a-z0-9_.-]*$`)
-	networkForm = pattern(`^([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})$`)
-)
+// domainChars are those of a domain's labels.
+const domainChars = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 
 func parseHost(text string) (host, error) {
 	if strings.Contains(text, "://") {
@@ -146,7 +146,7 @@ func parseName(text string) (host, error) {
 			reason = "empty label found in FQDN"
 		case len(label) > 255:
 			reason = "too long label found in FQDN"
-		case !domainChars().MatchString(label):
+		case strings.ContainsFunc(label, func(r rune) bool { return !strings.ContainsRune(domainChars, r) }):
 			reason = "invalid char found in FQDN"
 		default:
 			continue
@@ -165,24 +165,22 @@ func small(r rune) rune {
 }
 
 // parseNetwork parses "10.0.0.0/8", whose numbers may begin with zeros.
-func parseNetwork(text string) (netip.Prefix, bool) {
-	m := networkForm().FindStringSubmatch(text)
-	if m == nil {
-		return netip.Prefix{}, false
+func parseNetwork(text string) (network netip.Prefix, ok bool) {
+	address, bitsText, _ := strings.Cut(text, "/")
+	bits, err := strconv.ParseUint(bitsText, 10, 8)
+	octets := strings.Split(address, ".")
+	if err != nil || len(bitsText) > 2 || bits > 32 || len(octets) != 4 {
+		return network, false
 	}
-	var address [4]byte
-	for i := range address {
-		n, err := strconv.ParseUint(m[i+1], 10, 8)
-		if err != nil {
-			return netip.Prefix{}, false
+	var bytes [4]byte
+	for i, octet := range octets {
+		n, err := strconv.ParseUint(octet, 10, 8)
+		if err != nil || len(octet) > 3 {
+			return network, false
 		}
-		address[i] = byte(n)
+		bytes[i] = byte(n)
 	}
-	bits, err := strconv.Atoi(m[5])
-	if err != nil || bits > 32 {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(netip.AddrFrom4(address), bits).Masked(), true
+	return netip.PrefixFrom(netip.AddrFrom4(bytes), int(bits)).Masked(), true
 }
 
 // parseNumber is Rust's: a plus may precede, and zeros.
@@ -281,15 +279,21 @@ func labels(name string) string {
 	return b.String()
 }
 
-// hostCovers says that the granted value includes the other; what is no value
+// hostCovers says that the granted value includes the other; what is not a host
 // includes nothing and is in nothing.
 func hostCovers(granted, value string) bool {
 	g, err := parseHost(granted)
-	if err != nil {
-		return false
+	v, valueErr := parseHost(value)
+	return err == nil && valueErr == nil && g.covers(v)
+}
+
+// hostPort is a URL's host, with its port also where that is the scheme's own.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" && u.Scheme == "http" {
+		port = "80"
 	}
-	v, err := parseHost(value)
-	return err == nil && g.covers(v)
+	return net.JoinHostPort(u.Hostname(), cmp.Or(port, "443"))
 }
 
 // cleanHosts gives what a value of a flag stands for, in the form that is passed
@@ -313,8 +317,8 @@ func cleanHosts(flag, text string) ([]string, error) {
 			return nil, err
 		}
 		clean = append(clean, h.String())
-		if !isAllow(flag) && slices.ContainsFunc(loopback(), h.meets) {
-			for _, form := range append(loopback(), unspecified()...) {
+		if !isAllow(flag) && slices.ContainsFunc(loopback, h.meets) {
+			for _, form := range slices.Concat(loopback, unspecified) {
 				form.port = h.port
 				clean = append(clean, form.String())
 			}
@@ -323,11 +327,11 @@ func cleanHosts(flag, text string) ([]string, error) {
 	return clean, nil
 }
 
-func loopback() []host {
-	v4 := netip.PrefixFrom(netip.AddrFrom4([4]byte{127}), 8)
-	return []host{{kind: networkHost, net: v4, port: anyPort}, addressOf(netip.IPv6Loopback()), {kind: domainHost, name: "localhost", port: anyPort}}
-}
-
-func unspecified() []host {
-	return []host{addressOf(netip.IPv4Unspecified()), addressOf(netip.IPv6Unspecified())}
-}
+var (
+	loopback = []host{
+		{kind: networkHost, net: netip.MustParsePrefix("127.0.0.0/8"), port: anyPort},
+		addressOf(netip.IPv6Loopback()),
+		{kind: domainHost, name: "localhost", port: anyPort},
+	}
+	unspecified = []host{addressOf(netip.IPv4Unspecified()), addressOf(netip.IPv6Unspecified())}
+)

@@ -1,8 +1,6 @@
 package deno
 
 import (
-	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -15,9 +13,8 @@ var defaultImportHosts = []string{
 	"raw.githubusercontent.com:443", "gist.githubusercontent.com:443",
 }
 
-// checkImports refuses URLs on hosts that may not be imported from. Deno checks
-// what they import in turn, but takes those on its command line as allowed.
-func (p Permissions) checkImports(roots []specifier) error {
+// ImportsFrom says whether modules may be imported from a host (with its port).
+func (p Permissions) ImportsFrom(host string) bool {
 	everything, hosts := p.Allowed("import")
 	if !everything && len(hosts) == 0 {
 		hosts = slices.Clone(defaultImportHosts)
@@ -26,34 +23,6 @@ func (p Permissions) checkImports(roots []specifier) error {
 		}
 	}
 	denied := p.grants["deny-import"]
-	for _, root := range roots {
-		if !root.isURL() {
-			continue
-		}
-		u, err := url.Parse(root.name)
-		if err != nil {
-			return &PackageError{Text: fmt.Sprintf("%q is not a URL that can be imported", root.name)}
-		}
-		host := hostPort(u)
-		covers := func(granted string) bool { return hostCovers(granted, host) }
-		if !everything && !slices.ContainsFunc(hosts, covers) || denied.bare || slices.ContainsFunc(denied.values, covers) {
-			return notImportable(host)
-		}
-	}
-	return nil
-}
-
-func notImportable(host string) error {
-	return &PackageError{Text: fmt.Sprintf("imports from %s are not allowed here: ask the operator to add it to --allow-import", host)}
-}
-
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80"}[u.Scheme]
-	}
-	if port == "" {
-		port = "443"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
+	covers := func(listed string) bool { return hostCovers(listed, host) }
+	return (everything || slices.ContainsFunc(hosts, covers)) && !denied.bare && !slices.ContainsFunc(denied.values, covers)
 }

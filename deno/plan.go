@@ -65,9 +65,6 @@ type knownPlan struct {
 // plan gives the plan for the specifiers, after fetching what is missing or
 // corrupt.
 func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	if err := f.allowed.checkImports(roots); err != nil {
-		return plan{}, err
-	}
 	key := planKey(f, roots)
 	pl.mu.Lock()
 	known, ok := pl.known[key]

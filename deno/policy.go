@@ -21,8 +21,8 @@ import (
 // plan gives the plan for what a program asks for, if the operator's policy
 // allows all that is in it.
 func (e *Engine) plan(ctx context.Context, binary Binary, permissions Permissions, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	if err := checkRoots(e.options.Policy, roots); err != nil {
-		return plan{}, refusal(err)
+	if err := checkRoots(e.options.Policy, permissions, roots); err != nil {
+		return plan{}, err
 	}
 	p, err := e.planner.plan(ctx, e.fetcher(binary, permissions), roots, emit)
 	if err != nil {
@@ -36,20 +36,32 @@ func (e *Engine) plan(ctx context.Context, binary Binary, permissions Permission
 
 func refusal(err error) error { return &PackageError{Text: err.Error()} }
 
-// checkRoots refuses what can be refused before anything is fetched.
-func checkRoots(policy cache.Policy, roots []specifier) error {
+// checkRoots refuses what can be refused before anything is fetched. Deno checks
+// what URLs import in turn, but takes those on its command line as allowed.
+func checkRoots(policy cache.Policy, permissions Permissions, roots []specifier) error {
 	for _, root := range roots {
-		var err error
-		if root.isURL() {
-			err = checkURL(policy, root.name)
-		} else {
-			err = policy.CheckPackage(cache.Kind(root.scheme), root.name, "")
+		if !root.isURL() {
+			if err := policy.CheckPackage(cache.Kind(root.scheme), root.name, ""); err != nil {
+				return refusal(err)
+			}
+			continue
 		}
+		u, err := url.Parse(root.name)
 		if err != nil {
-			return err
+			return refusal(fmt.Errorf("%q is not a URL that can be imported", root.name))
+		}
+		if err := policy.CheckURL(u); err != nil {
+			return refusal(err)
+		}
+		if host := hostPort(u); !permissions.ImportsFrom(host) {
+			return notImportable(host)
 		}
 	}
 	return nil
+}
+
+func notImportable(host string) error {
+	return &PackageError{Text: fmt.Sprintf("imports from %s are not allowed here: ask the operator to add it to --allow-import", host)}
 }
 
 func checkURL(policy cache.Policy, address string) error {

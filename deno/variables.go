@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -34,8 +35,6 @@ func environ(list []string) (env []string) {
 	return env
 }
 
-var variableName = pattern(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // Variables that a child has from us, or that change how Deno and the system's
 // libraries work before a program does: some reach the network, or load code.
 var (
@@ -46,7 +45,7 @@ var (
 // CheckVariable says why programs can't have a variable of that name. It does not
 // repeat what is no name: that may be a piece of a value.
 func CheckVariable(name string) error {
-	if !variableName().MatchString(name) {
+	if isName, _ := regexp.MatchString(`^[A-Za-z_][A-Za-z0-9_]*$`, name); !isName {
 		return fmt.Errorf("want names of variables (letters, digits and _), alone or as NAME=value")
 	}
 	upper := strings.ToUpper(name) // so is what npm reads
@@ -56,3 +55,21 @@ func CheckVariable(name string) error {
 	}
 	return nil
 }
+
+// IgnoreProxies hides the variables that name a proxy, but for those of the list of
+// Variables, from a program that may not reach every host: Deno looks at them
+// whenever it makes an HTTP client, asks no permission for the proxy's address,
+// and would let a program that can set them send its requests anywhere.
+func (p Permissions) IgnoreProxies(passedOn []string) Permissions {
+	if everywhere, _ := p.Allowed("net"); everywhere {
+		return p
+	}
+	return p.With("ignore-env", slices.DeleteFunc(slices.Clone(proxyVariables), func(name string) bool {
+		return slices.ContainsFunc(passedOn, func(item string) bool {
+			given, _, _ := strings.Cut(item, "=")
+			return given == name
+		})
+	})...)
+}
+
+var proxyVariables = strings.Fields("HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy")
