@@ -25,6 +25,7 @@ import (
 	netproxy "golang.org/x/net/proxy"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/supervisor"
 )
 
@@ -345,7 +346,7 @@ func (p *proxy) check(ctx context.Context, u *url.URL) error {
 		return nil // often only the proxy resolves names
 	}
 	for _, address := range addresses {
-		if !cache.IsPublic(address) {
+		if !egress.IsPublic(address) {
 			return &privateError{address}
 		}
 	}
@@ -359,7 +360,7 @@ func checkPublic(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if !cache.IsPublic(to.Addr()) {
+	if !egress.IsPublic(to.Addr()) {
 		return &privateError{to.Addr()}
 	}
 	return nil

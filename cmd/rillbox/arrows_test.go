@@ -11,13 +11,14 @@ import (
 // allowed says which packages of ours each package may import; docs/design.md
 // has the picture. cmd and scripts may import all.
 var allowed = map[string]string{
-	"rillbox/cache":               "",
+	"rillbox/cache":               "rillbox/cache/egress",
+	"rillbox/cache/egress":        "",
 	"rillbox/cache/cachetest":     "rillbox/cache",
 	"rillbox/supervisor/launcher": "",
 	"rillbox/workspace":           "",
 	"rillbox/supervisor":          "rillbox/supervisor/launcher rillbox/workspace",
-	"rillbox/deno":                "rillbox/cache rillbox/supervisor rillbox/supervisor/launcher rillbox/workspace",
-	"rillbox/pyodide/gateway":     "rillbox/cache",
+	"rillbox/deno":                "rillbox/cache rillbox/cache/egress rillbox/supervisor rillbox/supervisor/launcher rillbox/workspace",
+	"rillbox/pyodide/gateway":     "rillbox/cache rillbox/cache/egress",
 	"rillbox/pyodide":             "rillbox/cache rillbox/deno rillbox/pyodide/gateway rillbox/supervisor rillbox/supervisor/launcher",
 	"rillbox/server":              "rillbox/cache rillbox/supervisor rillbox/workspace",
 }

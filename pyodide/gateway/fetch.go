@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -84,7 +85,7 @@ func (e *statusError) Error() string {
 var errNoAnswer = errors.New("no answer in time")
 
 func newFetcher() *fetcher {
-	f := &fetcher{now: time.Now, reachable: cache.IsPublic, down: map[string]downUntil{}}
+	f := &fetcher{now: time.Now, reachable: egress.IsPublic, down: map[string]downUntil{}}
 	transport := func() *http.Transport {
 		return &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: connectWait}).DialContext,

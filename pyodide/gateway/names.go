@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -23,7 +23,7 @@ var (
 )
 
 // Normalize is a project's name as indexes compare it (PEP 503).
-func Normalize(name string) string { return cache.NormalizePython(name) }
+func Normalize(name string) string { return egress.NormalizePython(name) }
 
 // isProjectName says whether name could be a project's (PEP 508).
 func isProjectName(name string) bool {
