@@ -44,6 +44,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"rillbox/cache/egress"
 )
 
 // ErrMiss says that the cache does not hold what was asked for.
@@ -69,6 +71,7 @@ type Cache struct {
 	dir      string
 	maxBytes int64
 	offline  bool
+	network  *egress.Client
 	log      *slog.Logger
 	now      func() time.Time // for tests
 
@@ -114,9 +117,10 @@ func Open(dir string, o Options) (*Cache, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{
-		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, log: log,
+		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, network: egress.New(Policy{}), log: log,
 		now: time.Now, verified: map[string]stamp{},
 	}
+	c.network.Offline, c.network.Log = o.Offline, log
 	c.stopped, c.stop = context.WithCancel(context.Background())
 	err = c.ownDir()
 	earlier := false
@@ -154,6 +158,7 @@ func Open(dir string, o Options) (*Cache, error) {
 func (c *Cache) Close() error {
 	c.stop()
 	c.background.Wait()
+	c.network.Close()
 	return c.live.close()
 }
 

@@ -1,7 +1,3 @@
-// Package egress is the one way out to the network. What the cache downloads, what
-// the package gateway fetches for programs and what Deno fetches goes through it: it
-// decides which packages and hosts the operator allows, and which addresses are
-// public.
 package egress
 
 import (
@@ -165,7 +161,7 @@ func (p Policy) CheckHost(host string) error {
 func (p Policy) CheckLink(host string) error {
 	host = normal(hostKind, host)
 	if p.Restricts() && strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) { // such letters, dots among them, stand for others
-		return fmt.Errorf("the host %q can't be judged as it is written: write it in ASCII (xn--…)", host)
+		return refuse("the host %q can't be judged as it is written: write it in ASCII (xn--…)", host)
 	}
 	if pattern, ok := find(p.Deny, hostKind, host); ok {
 		return &DeniedError{What: "host", Name: host, Listed: pattern}
@@ -182,7 +178,7 @@ func (p Policy) CheckURL(u *url.URL) error {
 		return err
 	}
 	if p.MinReleaseAge > 0 {
-		return fmt.Errorf("the operator asks for a minimum release age, which a URL such as %s does not tell: use a release of a registry (npm:, jsr:)", u.Redacted())
+		return refuse("the operator asks for a minimum release age, which a URL such as %s does not tell: use a release of a registry (npm:, jsr:)", u.Redacted())
 	}
 	if !slices.ContainsFunc(p.Deny, func(pattern string) bool { return !strings.HasPrefix(pattern, hostKind+":") }) {
 		return nil // no package is

@@ -1,0 +1,47 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"rillbox/cache/egress"
+)
+
+// Names of package egress, for those who also use the cache.
+type (
+	Policy      = egress.Policy
+	Kind        = egress.Kind
+	DeniedError = egress.DeniedError
+	Source      = egress.Source
+)
+
+// The kinds of packages.
+const (
+	NPM    = egress.NPM
+	JSR    = egress.JSR
+	Python = egress.Python
+)
+
+// See package egress.
+var (
+	ErrOffline = egress.ErrOffline
+	NotCached  = egress.NotCached
+	IsLocal    = egress.IsLocal
+	IsOffline  = egress.IsOffline
+)
+
+// Download is egress.Client.Download for what the operator or Rillbox itself names,
+// which may come from anywhere. When the cache is offline nothing is asked, and the
+// error wraps ErrOffline.
+func (c *Cache) Download(ctx context.Context, src Source, dst string, progress func(done, total int64)) error {
+	u, err := url.Parse(src.URL)
+	if err != nil {
+		return fmt.Errorf("download: %w", err)
+	}
+	src.Route = egress.Route{Home: u, Named: func(*url.URL) bool { return true }}
+	if err := c.network.Download(ctx, src, dst, progress); err != nil {
+		return fmt.Errorf("download %s: %w", u.Redacted(), err)
+	}
+	return nil
+}

@@ -1,0 +1,449 @@
+// Package egress is the one way out to the network. What the cache downloads, what
+// the package gateway fetches for programs and what Deno fetches goes through a
+// Client, with a Route that says where it may lead:
+//
+//   - The operator's Policy is asked for every host, that of each redirect included.
+//   - A host that the operator did not name is connected to on a public address only,
+//     by https. The address is checked when it is dialled, after its name was resolved.
+//   - Every wait and every size is bounded, before anything is held in memory.
+//   - What failed and may yet succeed is tried again, and resumed where it ended.
+//   - The machine's proxies and certificates are honoured. A proxy resolves names by
+//     itself; what can be seen of the address here is checked all the same.
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// How long things may take. A missing network is told within 5 s.
+const (
+	dialTime    = 3 * time.Second  // to resolve a name and connect
+	connectTime = 4 * time.Second  // that and TLS, or the answer on an old connection
+	idleTime    = 30 * time.Second // from connecting to the answer, and between two reads of it
+	downTime    = 8 * time.Second  // that an unreachable server is not asked again
+	lookupTime  = time.Second      // to resolve the name of a host that a proxy connects to
+)
+
+const (
+	maxRedirects  = 10
+	pageTries     = 3 // of a page: who wants it often has an old one
+	downloadTries = 5 // that bring no byte
+)
+
+// Client is a way out. It is safe for concurrent use.
+type Client struct {
+	// Policy says which hosts may be connected to.
+	Policy Policy
+	// Offline forbids all that Get and Download would ask for.
+	Offline bool
+	// Proxy gives the machine's proxy for a URL, if any.
+	Proxy func(*url.URL) (*url.URL, error)
+	// IsPublic says which addresses Public may connect to.
+	IsPublic func(netip.Addr) bool
+	// Public connects to hosts that the operator did not name.
+	Public *http.Transport
+	// Log gets why something is asked for again; nil discards it.
+	Log *slog.Logger
+
+	named *http.Transport // connects to all others, and goes through proxies
+
+	mu   sync.Mutex
+	down map[string]outage // by origin
+}
+
+type outage struct {
+	until time.Time
+	err   error
+}
+
+// New makes a client that honours the machine's proxies and certificates.
+func New(policy Policy) *Client {
+	c := &Client{
+		Policy: policy, Proxy: environmentProxy, IsPublic: IsPublic,
+		Public: newTransport(), named: newTransport(), down: map[string]outage{},
+	}
+	c.Public.DialContext = (&net.Dialer{Timeout: dialTime, Control: c.checkAddress}).DialContext
+	c.named.Proxy = func(r *http.Request) (*url.URL, error) { return c.Proxy(r.URL) }
+	return c
+}
+
+// Close closes the connections that nobody uses.
+func (c *Client) Close() {
+	c.Public.CloseIdleConnections()
+	c.named.CloseIdleConnections()
+}
+
+func environmentProxy(u *url.URL) (*url.URL, error) {
+	return http.ProxyFromEnvironment(&http.Request{URL: u})
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: dialTime}).DialContext,
+		TLSClientConfig:        tlsConfig(),
+		TLSHandshakeTimeout:    connectTime,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+// tlsConfig trusts $SSL_CERT_FILE on macOS too, where Go alone would not.
+func tlsConfig() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	pem, err := os.ReadFile(os.Getenv("SSL_CERT_FILE"))
+	if err != nil {
+		return config
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if pool.AppendCertsFromPEM(pem) {
+		config.RootCAs = pool
+	}
+	return config
+}
+
+// Route says where a request may lead, redirects included.
+type Route struct {
+	// Home is an origin that the operator configured, which alone gets the user and
+	// the password that are in it, and an Authorization of the request's header.
+	Home *url.URL
+	// Named says that the operator named the host of a URL. Such a host, and Home, may
+	// be on a private address and speak plain http.
+	Named func(*url.URL) bool
+	// PlainHTTP lets other hosts speak plain http, too.
+	PlainHTTP bool
+	// Host refuses hosts; nil is Policy.CheckLink.
+	Host func(host string) error
+}
+
+func (r Route) isNamed(u *url.URL) bool {
+	return SameOrigin(u, r.Home) || r.Named != nil && r.Named(u)
+}
+
+// SameOrigin says whether two URLs have scheme, host and port in common.
+func SameOrigin(u, home *url.URL) bool { return home != nil && origin(u) == origin(home) }
+
+func origin(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(HostPort(u)) }
+
+// HostPort is a URL's host and port, also where that is the scheme's own.
+func HostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+		if u.Scheme == "http" {
+			port = "80"
+		}
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// checkAddress sees the address that is connected to, whatever name led there.
+func (c *Client) checkAddress(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return refuse("%s is not an address", address)
+	}
+	if !c.IsPublic(to.Addr()) {
+		return &PrivateError{to.Addr()}
+	}
+	return nil
+}
+
+// connection refuses what can be refused before a connection is made, and says who
+// makes it, through which proxy.
+func (c *Client) connection(ctx context.Context, route Route, u *url.URL) (by *http.Transport, proxy *url.URL, err error) {
+	host := u.Hostname()
+	check := route.Host
+	if check == nil {
+		check = c.Policy.CheckLink
+	}
+	if err := check(host); err != nil {
+		return nil, nil, err
+	}
+	named := route.isNamed(u)
+	if !named && isNumber(host) {
+		return nil, nil, refuse("%s is not the name of a host", host)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !named && !route.PlainHTTP) {
+		return nil, nil, refuse("it leads to a %.20q URL, and only https is followed", u.Scheme)
+	}
+	proxy, err = c.Proxy(u)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case named:
+		return c.named, proxy, nil
+	case proxy == nil:
+		return c.Public, nil, nil
+	}
+	return c.named, proxy, c.checkName(ctx, host)
+}
+
+// checkName refuses a host that has a private address, as far as we can tell. Where a
+// proxy connects, it resolves the name again, often as the only one who can, and has
+// to keep the secrets of its network.
+func (c *Client) checkName(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil
+	}
+	for _, address := range addresses {
+		if !c.IsPublic(address) {
+			return &PrivateError{address}
+		}
+	}
+	return nil
+}
+
+// isNumber says that host is an address in a form that only some understand, such as
+// 2130706433 or 0x7f.1, which the resolver here may not.
+func isNumber(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	digits, hexadecimal := strings.CutPrefix(last, "0x")
+	return hexadecimal && strings.Trim(digits, "0123456789abcdef") == "" || strings.Trim(last, "0123456789") == ""
+}
+
+// RoundTripper sends requests where a route lets them go, and follows no redirect.
+func (c *Client) RoundTripper(route Route) http.RoundTripper { return hop{c, route} }
+
+type hop struct {
+	c     *Client
+	route Route
+}
+
+func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
+	transport, _, err := h.c.connection(req.Context(), h.route, req.URL)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	var connected atomic.Bool
+	timer := time.AfterFunc(connectTime, func() {
+		if connected.Load() {
+			cancel(errSilent)
+		} else {
+			cancel(errNotConnected)
+		}
+	})
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if !info.Reused { // an old one may be dead without our knowing
+			connected.Store(true)
+			timer.Reset(idleTime)
+		}
+	}}
+	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if err != nil {
+		timer.Stop()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
+	}
+	connected.Store(true)
+	timer.Reset(idleTime)
+	resp.Body = &timedBody{resp.Body, ctx, cancel, timer}
+	return resp, nil
+}
+
+// timedBody is a response's body whose reads may not stall for long.
+type timedBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(idleTime)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		if cause := context.Cause(b.ctx); cause != nil {
+			err = cause
+		}
+		err = &brokenError{err: err}
+	}
+	return n, err
+}
+
+func (b *timedBody) Close() error {
+	b.timer.Stop()
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
+
+// Bound reads from r, and fails with a *TooLargeError once that gave more than limit
+// bytes.
+func Bound(r io.Reader, limit int64) io.Reader { return &bounded{r, limit, limit} }
+
+type bounded struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, &TooLargeError{b.limit}
+	}
+	return n, err
+}
+
+// send asks for u until the headers of an answer are there, following redirects that
+// the route allows. The caller closes the answer's body; its status may be any.
+func (c *Client) send(ctx context.Context, u *url.URL, route Route, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, refuse("it is not a URL that can be asked for")
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("User-Agent", "rillbox")
+	route.authorize(req)
+	client := http.Client{Transport: c.RoundTripper(route), CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return refuse("%s redirects more than %d times", u.Host, maxRedirects)
+		}
+		if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
+			return refuse("it redirects from https to a %.20q URL, and only https is followed", req.URL.Scheme)
+		}
+		req.Header.Del("Referer")
+		route.authorize(req)
+		return nil
+	}}
+	resp, err := client.Do(req)
+	switch err = bare(err); {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case lasting(err):
+		return nil, err
+	}
+	return nil, &UnreachableError{u.Host, err}
+}
+
+func (r Route) authorize(req *http.Request) {
+	req.URL.User = nil
+	if !SameOrigin(req.URL, r.Home) {
+		req.Header.Del("Authorization")
+	} else if r.Home.User != nil {
+		password, _ := r.Home.User.Password()
+		req.SetBasicAuth(r.Home.User.Username(), password)
+	}
+}
+
+// Get asks for a page, of which up to limit bytes may come. The answer's status may be
+// any that lasts; its body is what Get returns and no longer in it.
+func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.Header, limit int64) (resp *http.Response, body []byte, err error) {
+	none := func() int64 { return 0 }
+	err = c.persist(ctx, u, pageTries, none, func() error {
+		if resp, err = c.send(ctx, u, route, header); err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if status := (&StatusError{u.Host, resp.StatusCode}); status.passing() {
+			return status
+		}
+		body, err = io.ReadAll(Bound(resp.Body, limit))
+		return err
+	})
+	return resp, body, err
+}
+
+// persist makes attempts to fetch from u, with growing pauses, until one succeeds,
+// another would not help, or so many in a row brought no byte. have is how many bytes
+// the attempts have brought. A server that is not reachable is not asked for a while.
+func (c *Client) persist(ctx context.Context, u *url.URL, most int, have func() int64, attempt func() error) error {
+	if c.Offline {
+		return NotCached(u.Redacted())
+	}
+	if err := c.outage(u); err != nil {
+		return err
+	}
+	var best int64
+	for tries := 1; ; tries++ {
+		begun := time.Now()
+		err := attempt()
+		var unreachable *UnreachableError
+		switch {
+		case err == nil:
+			c.note(u, nil)
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case lasting(err):
+			return err
+		}
+		if now := have(); now > best { // it moves: be patient
+			best, tries = now, 1
+		}
+		switch {
+		case best == 0 && errors.As(err, &unreachable) && (tries > 1 || time.Since(begun) > time.Second):
+			c.note(u, err)
+			return err
+		case tries >= most:
+			return fmt.Errorf("gave up after %d tries: %w", tries, err)
+		}
+		if c.Log != nil {
+			c.Log.Debug("fetching failed, trying again", "url", u.Redacted(), "have", best, "err", err)
+		}
+		pause := 250 * time.Millisecond << (tries - 1)
+		select {
+		case <-time.After(pause + rand.N(pause)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// outage is why the server of u was found to be unreachable a moment ago, if it was.
+func (c *Client) outage(u *url.URL) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, o := range c.down {
+		if time.Now().After(o.until) {
+			delete(c.down, at)
+		}
+	}
+	return c.down[origin(u)].err
+}
+
+// note keeps that the server of u can't be reached because of err, or that it can.
+func (c *Client) note(u *url.URL, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if delete(c.down, origin(u)); err != nil {
+		c.down[origin(u)] = outage{time.Now().Add(downTime), err}
+	}
+}
