@@ -27,6 +27,18 @@ type index struct {
 //
 // The file is read-only, and stays for as long as this Cache is open.
 func (c *Cache) GetOrPut(ctx context.Context, kind, key string, maker func(ctx context.Context, w io.Writer) error) (path string, hit bool, err error) {
+	return c.getOrMake(ctx, kind, key, writing(func(w io.Writer) error { return maker(ctx, w) }))
+}
+
+// GetOrDownload is GetOrPut for what download puts into the file at path.
+func (c *Cache) GetOrDownload(ctx context.Context, kind, key string, download func(path string) error) (path string, hit bool, err error) {
+	return c.getOrMake(ctx, kind, key, func(path string) (string, error) { return "", download(path) })
+}
+
+// blobMaker makes the file at path and gives its sha256, if it knows that.
+type blobMaker func(path string) (digest string, err error)
+
+func (c *Cache) getOrMake(ctx context.Context, kind, key string, maker blobMaker) (path string, hit bool, err error) {
 	path, err = c.Get(kind, key)
 	if !errors.Is(err, ErrMiss) {
 		return path, err == nil, err
@@ -40,13 +52,13 @@ func (c *Cache) GetOrPut(ctx context.Context, kind, key string, maker func(ctx c
 	if !errors.Is(err, ErrMiss) {
 		return path, err == nil, err
 	}
-	path, err = c.put(kind, key, func(w io.Writer) error { return maker(ctx, w) })
+	path, err = c.put(kind, key, maker)
 	return path, false, err
 }
 
 // Put stores what r gives as the blob (kind, key), replacing an earlier one.
 func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path string, err error) {
-	return c.put(kind, key, func(w io.Writer) error {
+	return c.put(kind, key, writing(func(w io.Writer) error {
 		_, err := io.Copy(w, readerFunc(func(p []byte) (int, error) {
 			if err := ctx.Err(); err != nil {
 				return 0, err
@@ -54,7 +66,7 @@ func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path st
 			return r.Read(p)
 		}))
 		return err
-	})
+	}))
 }
 
 type readerFunc func(p []byte) (int, error)
@@ -222,7 +234,7 @@ func (c *Cache) discard(path string) error {
 }
 
 // put writes a blob and its index file.
-func (c *Cache) put(kind, key string, write func(w io.Writer) error) (path string, err error) {
+func (c *Cache) put(kind, key string, maker blobMaker) (path string, err error) {
 	if err := checkKind(kind); err != nil {
 		return "", err
 	}
@@ -231,9 +243,20 @@ func (c *Cache) put(kind, key string, write func(w io.Writer) error) (path strin
 		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
 	}
 	defer removeAll(tmp)
-	ix, err := writeBlob(filepath.Join(tmp, "blob"), write)
+	blob := filepath.Join(tmp, "blob")
+	written, err := maker(blob)
 	if err != nil {
 		return "", err // the maker's own words
+	}
+	var ix index
+	if err = sealPath(blob, 0o400); err == nil {
+		ix.SHA256, ix.Size, err = hashFile(blob)
+	}
+	if err == nil && written != "" && written != ix.SHA256 {
+		err = errors.New("the file system does not hold what was written to it")
+	}
+	if err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
 	}
 	ix.Key = key
 	if err := writeJSON(filepath.Join(tmp, "index"), ix); err != nil {
@@ -246,29 +269,17 @@ func (c *Cache) put(kind, key string, write func(w io.Writer) error) (path strin
 	return path, nil
 }
 
-// writeBlob runs write into a new file, and reads it again to see that the
-// file system kept it.
-func writeBlob(path string, write func(w io.Writer) error) (index, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return index{}, err
+// writing is a blobMaker that has write fill the file.
+func writing(write func(w io.Writer) error) blobMaker {
+	return func(path string) (string, error) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return "", err
+		}
+		h := sha256.New()
+		err = write(io.MultiWriter(f, h))
+		return hex.EncodeToString(h.Sum(nil)), errors.Join(err, f.Close())
 	}
-	h := sha256.New()
-	err = write(io.MultiWriter(f, h))
-	if err == nil {
-		err = seal(f, 0o400)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return index{}, err
-	}
-	digest, size, err := hashFile(path)
-	if err != nil {
-		return index{}, err
-	}
-	if written := h.Sum(nil); digest != hex.EncodeToString(written) {
-		return index{}, fmt.Errorf("%s does not hold what was written to it", path)
-	}
-	return index{SHA256: digest, Size: size}, nil
 }
 
 // commitBlob puts the blob in place before the index file that names it. An

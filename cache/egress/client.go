@@ -183,11 +183,11 @@ func (c *Client) connection(ctx context.Context, route Route, u *url.URL) (by *h
 		return nil, nil, err
 	}
 	named := route.isNamed(u)
-	if !named && isNumber(host) {
-		return nil, nil, refuse("%s is not the name of a host", host)
-	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !named && !route.PlainHTTP) {
 		return nil, nil, refuse("it leads to a %.20q URL, and only https is followed", u.Scheme)
+	}
+	if !named && isNumber(host) {
+		return nil, nil, refuse("%s is not the name of a host", host)
 	}
 	proxy, err = c.Proxy(u)
 	switch {

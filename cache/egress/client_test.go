@@ -155,6 +155,25 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 }
 
+// TestADownloadIsBounded: also where its length is not told, and not below its limit.
+func TestADownloadIsBounded(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for range 100 {
+			_, _ = w.Write(make([]byte, 1000))
+			w.(http.Flusher).Flush()
+		}
+	}))
+	defer s.Close()
+	c := New(Policy{})
+	defer c.Close()
+	for limit, fits := range map[int64]bool{5000: false, 99_999: false, 100_000: true} {
+		err := c.Download(t.Context(), Source{URL: s.URL, Route: anywhere, MaxBytes: limit}, filepath.Join(t.TempDir(), "file"), nil)
+		if large, ok := errors.AsType[*TooLargeError](err); (err == nil) != fits || !fits && (!ok || large.Limit != limit) {
+			t.Errorf("%d: %v", limit, err)
+		}
+	}
+}
+
 // TestPartsOfSeveralAnswers: a transfer that breaks off is not taken up again where
 // nothing could tell that the parts don't belong together.
 func TestPartsOfSeveralAnswers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // httpError is an answer that says why there is no other.
@@ -35,10 +36,12 @@ var (
 // explain turns an error into an answer about what was asked for.
 func (g *Gateway) explain(what string, err error) error {
 	var (
-		refused     *refusedError
+		refused     *egress.RefusedError
+		private     *egress.PrivateError
+		large       *egress.TooLargeError
 		denied      *cache.DeniedError
-		unreachable *unreachableError
-		status      *statusError
+		unreachable *egress.UnreachableError
+		status      *egress.StatusError
 		mismatch    *mismatchError
 	)
 	switch {
@@ -52,8 +55,8 @@ func (g *Gateway) explain(what string, err error) error {
 		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the network is not reachable (offline)"}
 	case errors.As(err, &unreachable):
 		return &httpError{http.StatusGatewayTimeout, fmt.Sprintf("%s is not in the cache, and the network is not reachable (%v)", what, unreachable)}
-	case errors.As(err, &refused):
-		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, refused)}
+	case errors.As(err, &refused), errors.As(err, &private), errors.As(err, &large):
+		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, err)}
 	case errors.As(err, &mismatch):
 		return &httpError{http.StatusBadGateway, mismatch.Error()}
 	case errors.As(err, &status):

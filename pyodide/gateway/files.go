@@ -2,15 +2,15 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"rillbox/cache/egress"
 )
 
 const (
@@ -38,8 +38,8 @@ func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64,
 			path, err := g.cache.Get(kind, e.SHA256)
 			return path, err == nil, err
 		}
-		return g.cache.GetOrPut(ctx, kind, e.SHA256, func(ctx context.Context, w io.Writer) error {
-			return g.fetchFile(ctx, e, limit, w)
+		return g.cache.GetOrDownload(ctx, kind, e.SHA256, func(path string) error {
+			return g.download(ctx, e, e.SHA256, limit, path)
 		})
 	}
 	path, hit, err = get()
@@ -64,22 +64,20 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 	return path, err
 }
 
-// fetchFile writes a file to w, and fails when it is not the one that e names.
-func (g *Gateway) fetchFile(ctx context.Context, e entry, limit int64, w io.Writer) error {
-	h := sha256.New()
-	err := g.fetch.download(ctx, e.from, io.MultiWriter(w, h), limit, true, func(done, total int64) {
+// download fetches a file to path, and fails when it is not the one that e names. Those
+// who watch key are told of it.
+func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
+	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, AtOnce: e.SHA256 == ""}
+	err := g.network.Download(ctx, src, path, func(done, total int64) {
 		if total == 0 {
 			total = e.Size
 		}
-		g.watch.tell(e.SHA256, e.stage(), done, total)
+		g.watch.tell(key, e.stage(), done, total)
 	})
-	if err != nil {
-		return err
+	if other, ok := errors.AsType[*egress.MismatchError](err); ok {
+		return &mismatchError{e.Filename, e.link.Host, other.Got, other.Want}
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != e.SHA256 {
-		return &mismatchError{e.Filename, e.from.url.Host, got, e.SHA256}
-	}
-	return nil
+	return err
 }
 
 // urlBlob returns the path of the wheel that a URL without a digest gives. It
@@ -91,10 +89,8 @@ func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string,
 		return path, err == nil, err
 	}
 	defer g.watch.add(e.URL, gr)()
-	path, hit, err = g.cache.GetOrPut(ctx, urlKind, e.URL, func(ctx context.Context, w io.Writer) error {
-		return g.fetch.download(ctx, e.from, w, maxFile, false, func(done, total int64) {
-			g.watch.tell(e.URL, e.stage(), done, total)
-		})
+	path, hit, err = g.cache.GetOrDownload(ctx, urlKind, e.URL, func(path string) error {
+		return g.download(ctx, e, e.URL, maxFile, path)
 	})
 	if err != nil || hit {
 		return path, hit, err

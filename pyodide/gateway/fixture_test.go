@@ -166,9 +166,9 @@ var privateAddr = netip.MustParseAddr("127.0.0.66")
 // host with a private address.
 func pretend(t testing.TB, g *Gateway, hosts map[string]*site) {
 	t.Helper()
-	g.fetch.reachable = func(addr netip.Addr) bool { return addr != privateAddr }
-	checked := g.fetch.public.DialContext
-	g.fetch.public.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	g.network.IsPublic = func(addr netip.Addr) bool { return addr != privateAddr }
+	checked := g.network.Public.DialContext
+	g.network.Public.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ func pretend(t testing.TB, g *Gateway, hosts map[string]*site) {
 	for _, s := range hosts {
 		if s != nil {
 			// All of them have httptest's certificate, for example.com and *.example.com.
-			g.fetch.public.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+			g.network.Public.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 			break
 		}
 	}

@@ -25,13 +25,17 @@ func FuzzPlannedFile(f *testing.F) {
 			}
 			return
 		}
-		if !isFilename(e.Filename) || !isSHA256(e.SHA256) || !isProjectName(e.Name) || strings.Contains(e.URL, "secret@") && !strings.Contains(address, "/secret@") && e.from.url.User != nil {
+		if !isFilename(e.Filename) || !isSHA256(e.SHA256) || !isProjectName(e.Name) || strings.Contains(e.URL, "secret@") && !strings.Contains(address, "/secret@") && e.link.User != nil {
 			t.Errorf("%q %q %q %q passed as %+v", name, filename, address, sum, e.File)
 		}
-		if e.from.home != nil && (source == "url" || e.from.url.Hostname() != e.from.home.Hostname()) {
-			t.Errorf("%q (%s) is taken for %s", address, source, e.from.home.Redacted())
+		if e.route.Home != nil && (source == "url" || e.link.Hostname() != e.route.Home.Hostname()) {
+			t.Errorf("%q (%s) is taken for %s", address, source, e.route.Home.Redacted())
 		}
-		if host := e.from.url.Hostname(); strings.EqualFold(host, "denied.test") && e.from.host(host) == nil {
+		check := g.policy.CheckLink // what a route checks that says nothing else
+		if e.route.Host != nil {
+			check = e.route.Host
+		}
+		if host := e.link.Hostname(); strings.EqualFold(host, "denied.test") && check(host) == nil {
 			t.Errorf("%q is on a denied host", address)
 		}
 	})
@@ -48,8 +52,8 @@ func FuzzWheelURL(f *testing.F) {
 		if err != nil {
 			return
 		}
-		u := e.from.url
-		if u.Scheme != "https" || u.User != nil || u.Fragment != "" || e.from.home != nil || !isFilename(e.Filename) || e.SHA256 != "" && !isSHA256(e.SHA256) {
+		u := e.link
+		if u.Scheme != "https" || u.User != nil || u.Fragment != "" || e.route.Home != nil || !isFilename(e.Filename) || e.SHA256 != "" && !isSHA256(e.SHA256) {
 			t.Errorf("%q passed as %+v", escaped, e)
 		}
 		if strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), "denied.test") || e.Name == "evil" {

@@ -43,6 +43,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // Options are the choices that a Gateway has; Cache is required.
@@ -71,7 +72,7 @@ type Gateway struct {
 	log     *slog.Logger
 	now     func() time.Time // for tests
 
-	fetch   *fetcher
+	network *egress.Client
 	pages   pageCache
 	flights singleflight.Group // index pages, by URL
 	watch   watchers           // of downloads
@@ -102,11 +103,12 @@ func (g *Gateway) begin() (done func(), ok bool) {
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		cache: o.Cache, policy: o.Policy, log: o.Log, now: time.Now,
-		fetch: newFetcher(), grants: map[string]*Grant{},
+		network: egress.New(o.Policy), grants: map[string]*Grant{},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
+	g.network.Log = g.log
 	if err := g.policy.Validate(); err != nil {
 		return nil, fmt.Errorf("package gateway: %w", err)
 	}
@@ -183,7 +185,7 @@ func (g *Gateway) Close() {
 	g.stop()
 	g.mu.Unlock()
 	_ = g.server.Close() // the listener's error helps nobody now
-	g.fetch.close()
+	g.network.Close()
 	g.mu.Lock()
 	grants := g.grants
 	g.grants = map[string]*Grant{}

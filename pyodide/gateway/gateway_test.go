@@ -370,7 +370,7 @@ func TestHostilePages(t *testing.T) {
 		{"redirect loop", "/loop/" + demoWheel, sum, 403, "redirects more than"},
 		{"denied host", "https://denied.example.com/" + demoWheel, sum, 403, "the operator denied host"},
 		{"redirect to a denied host", "/to-denied/" + demoWheel, sum, 403, "the operator denied host"},
-		{"larger than the limit", "/huge/" + demoWheel, sum, 403, "the limit is"},
+		{"larger than the limit", "/huge/" + demoWheel, sum, 403, "more than the 512 MiB"},
 		{"absent", "/absent/" + demoWheel, sum, 502, "404"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

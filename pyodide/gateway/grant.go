@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -62,7 +63,8 @@ type fileKey struct{ sha256, filename string }
 // entry is a file that may be served, and where it is from.
 type entry struct {
 	File
-	from     source
+	link     *url.URL
+	route    egress.Route
 	registry string // the host of its index or CDN; empty for those of plans
 	refused  string // why it is not served after all
 }
@@ -194,20 +196,17 @@ func (g *Gateway) planned(f File) (entry, error) {
 	}
 	u.User = nil
 	f.URL = u.String()
-	from := source{url: u, host: g.linkHost}
+	var route egress.Route
 	for _, home := range append(slices.Clone(g.indexes), g.cdn) {
-		if sameOrigin(u, home) && f.Source != "url" {
-			from.home = home
+		if egress.SameOrigin(u, home) && f.Source != "url" {
+			route.Home = home
 		}
 	}
 	if f.Source == "url" {
-		from.host = g.policy.CheckHost
+		route.Host = g.policy.CheckHost
 	}
-	return entry{File: f, from: from}, nil
+	return entry{File: f, link: u, route: route}, nil
 }
-
-// linkHost refuses hosts that pages may not link to.
-func (g *Gateway) linkHost(host string) error { return g.policy.CheckLink(host) }
 
 // remember makes the links of a page work, and forgets the oldest pages when
 // they are too many.
@@ -249,14 +248,14 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 	if f == nil || !f.visible(gr.g.policy, gr.g.now()) {
 		return entry{}, "", false
 	}
-	return p.entry(gr.g, f), f.CoreMetadata["sha256"], true
+	return p.entry(f), f.CoreMetadata["sha256"], true
 }
 
 // sourceArchive finds a file whose name does not tell its project.
 func (gr *Grant) sourceArchive(sha256, filename string) (e entry, metadata string, ok bool) {
 	for _, p := range gr.pages {
 		if f := p.find(sha256, filename); f != nil {
-			return p.entry(gr.g, f), "", true
+			return p.entry(f), "", true
 		}
 	}
 	return entry{}, "", false

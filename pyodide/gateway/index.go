@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -59,7 +60,7 @@ func (p *projectPage) fresh(now time.Time) bool {
 }
 
 // entry is the file f of the page, to be served.
-func (p *projectPage) entry(g *Gateway, f *pageFile) entry {
+func (p *projectPage) entry(f *pageFile) entry {
 	e := entry{refused: f.refused, registry: p.index.Hostname(), File: File{
 		Name: p.project, Version: f.version, Filename: f.Filename,
 		SHA256: f.sha256(), Source: "index", Size: f.Size,
@@ -68,10 +69,10 @@ func (p *projectPage) entry(g *Gateway, f *pageFile) entry {
 		link := *f.link
 		link.User = nil
 		e.URL = link.String()
-		e.from = source{url: &link, host: g.linkHost}
+		e.link = &link
 		// A page that came from elsewhere speaks for that place, not for the index.
-		if page, err := url.Parse(p.URL); err == nil && sameOrigin(page, p.index) {
-			e.from.home = p.index
+		if page, err := url.Parse(p.URL); err == nil && egress.SameOrigin(page, p.index) {
+			e.route.Home = p.index
 		}
 	}
 	return e
@@ -82,7 +83,7 @@ func (p *projectPage) entry(g *Gateway, f *pageFile) entry {
 // project of the same name.
 func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error) {
 	if len(g.indexes) == 0 {
-		return nil, &refusedError{"no package index is configured"}
+		return nil, &egress.RefusedError{Text: "no package index is configured"}
 	}
 	var lacking []*projectPage
 	var denied error
@@ -146,7 +147,7 @@ func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*
 				err = fmt.Errorf("the page of %s on %s can't be read", name, link.Host)
 			}
 		}()
-		ctx, cancel := context.WithTimeoutCause(g.stopped, pageWait, errNoAnswer)
+		ctx, cancel := context.WithTimeoutCause(g.stopped, pageWait, errors.New("no answer in time"))
 		defer cancel()
 		return g.refresh(ctx, index, link, name)
 	})
@@ -198,13 +199,14 @@ func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name stri
 	} else if old != nil && old.Modified != "" {
 		header.Set("If-Modified-Since", old.Modified)
 	}
-	resp, err := g.fetch.get(ctx, source{url: link, home: index, host: g.linkHost}, header)
+	resp, body, err := g.network.Get(ctx, link, egress.Route{Home: index}, header, maxPage)
+	if _, large := errors.AsType[*egress.TooLargeError](err); large {
+		return nil, fmt.Errorf("the page of %s on %s is larger than %d bytes", name, link.Host, maxPage)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
 	p := &projectPage{index: index, pageRecord: pageRecord{Fetched: g.now(), URL: resp.Request.URL.String()}}
-	var body []byte
 	switch {
 	case resp.StatusCode == http.StatusNotModified && old != nil:
 		p.page, p.pageRecord = old.page, old.pageRecord
@@ -216,18 +218,12 @@ func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name stri
 		p.Absent = true
 		return p, nil
 	case resp.StatusCode == http.StatusOK:
-		if body, err = io.ReadAll(io.LimitReader(resp.Body, maxPage+1)); err != nil {
-			return nil, &unreachableError{link.Host, err}
-		}
-		if len(body) > maxPage {
-			return nil, fmt.Errorf("the page of %s on %s is larger than %d bytes", name, link.Host, maxPage)
-		}
 		p.Type, p.ETag, p.Modified = resp.Header.Get("Content-Type"), resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 		if p.page, err = parsePage(name, resp.Request.URL, p.Type, body); err != nil {
 			return nil, fmt.Errorf("the page of %s on %s: %w", name, link.Host, err)
 		}
 	default:
-		return nil, &statusError{link.Host, resp.StatusCode}
+		return nil, &egress.StatusError{Host: link.Host, Code: resp.StatusCode}
 	}
 	if err := g.storePage(ctx, link.String(), p.pageRecord, body); err != nil {
 		g.log.Warn("an index page could not be stored", "page", link.String(), "err", err)

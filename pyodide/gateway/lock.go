@@ -33,7 +33,7 @@ func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
 			link := g.cdn.JoinPath(p.FileName)
 			link.User = nil
 			e.URL = link.String()
-			e.from = source{url: link, home: g.cdn, host: g.linkHost}
+			e.link, e.route.Home = link, g.cdn
 			e.registry = link.Hostname()
 		}
 		files[p.FileName] = e

@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -281,29 +278,6 @@ func TestTransientErrors(t *testing.T) {
 	askPage(t, gr, "demo")
 	if status, body := ask(t, gr, "file/"+sum+"/"+demoWheel); status != http.StatusOK || !bytes.Equal(body, content) {
 		t.Errorf("%d %.200s", status, body)
-	}
-}
-
-// A body whose length isn't told is bounded as well.
-func TestDownloadLimit(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for range 100 {
-			_, _ = w.Write(make([]byte, 1000))
-			w.(http.Flusher).Flush()
-		}
-	}))
-	defer s.Close()
-	f := newFetcher()
-	defer f.close()
-	from := source{url: mustURL(t, s.URL), home: mustURL(t, s.URL)}
-	var out bytes.Buffer
-	err := f.download(t.Context(), from, &out, 5000, true, nil)
-	var refused *refusedError
-	if !errors.As(err, &refused) || out.Len() > 5000 {
-		t.Errorf("%d bytes, %v", out.Len(), err)
-	}
-	if err := f.download(t.Context(), from, io.Discard, 100_000, true, nil); err != nil {
-		t.Errorf("at the limit: %v", err)
 	}
 }
 

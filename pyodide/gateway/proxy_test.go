@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,9 +22,6 @@ const behindProxyEnv = "RILLBOX_TEST_BEHIND_PROXY"
 // TestProxy fetches through the proxy and with the authorities that the
 // environment names.
 func TestProxy(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("SSL_CERT_FILE is honoured on Linux only")
-	}
 	files := newTLSSite(t)
 	files.bytes("/"+demoWheel, wheel(t, "demo", "1.0"))
 	var tunnels atomic.Int32

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -160,12 +161,12 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, s
 	if !isMetadata {
 		return g.serveEntry(w, r, gr, e)
 	}
-	link := *e.from.url
+	link := *e.link
 	link.Path += ".metadata"
 	if link.RawPath != "" {
 		link.RawPath += ".metadata"
 	}
-	e.from.url = &link
+	e.link = &link
 	e.Filename, e.SHA256, e.Size = filename, metadata, 0
 	path, _, err := g.checkedBlob(r.Context(), gr, metadataKind, maxMetadata, e)
 	if err != nil {
@@ -223,7 +224,7 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	u.Fragment, u.RawFragment = "", ""
 	return entry{
 		File: File{Name: name, Version: version, Filename: filename, URL: u.String(), SHA256: sum, Source: "url"},
-		from: source{url: u, host: g.policy.CheckHost}, registry: u.Hostname(),
+		link: u, route: egress.Route{Host: g.policy.CheckHost}, registry: u.Hostname(),
 	}, nil
 }
 
