@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 	"rillbox/workspace"
@@ -92,10 +93,6 @@ func (f fetcher) watchStage(ctx context.Context, over func()) {
 		wait = max(wait, 20*time.Since(start))
 	}
 }
-
-// connectTime is how long the other side has to take a connection before the
-// network counts as unreachable.
-const connectTime = 4 * time.Second
 
 // offline says that only the cache may be asked.
 func (f fetcher) offline() bool { return f.cache.Offline() || f.policy.NoFetch }
@@ -214,7 +211,7 @@ func hostOf(address string) string {
 // urlOn finds, among those being fetched, a URL on the host.
 func urlOn(addresses []string, host string) string {
 	for _, address := range slices.Backward(addresses) {
-		if u, err := url.Parse(address); err == nil && hostPort(u) == host {
+		if u, err := url.Parse(address); err == nil && egress.HostPort(u) == host {
 			return address
 		}
 	}
@@ -282,16 +279,16 @@ var (
 
 // explainFault turns a connection that was not made, for address, into an error.
 func (f fetcher) explainFault(fault *connectError, stderr, address string, args []string) error {
-	var private *privateError
+	var private *egress.PrivateError
 	var denied *cache.DeniedError
-	var tooMuch *tooMuchError
+	var tooMuch *egress.TooLargeError
 	switch {
 	case errors.As(fault, &tooMuch):
 		return &PackageError{Text: fmt.Sprintf("%s can't be fetched from %s: %v", requestOf(address, args), fault.host, tooMuch)}
 	case errors.As(fault, &denied):
 		return &PackageError{Text: fmt.Sprintf("%s: %v", requestOf(address, args), denied)}
 	case errors.As(fault, &private):
-		return &PackageError{Text: fmt.Sprintf("%s is not fetched from: %v", fault.host, private)}
+		return &PackageError{Text: fmt.Sprintf("%s is not fetched from: %v; the operator can name the host in allow_import", fault.host, private)}
 	}
 	f.log.Warn("packages can't be fetched", "host", fault.host, "error", fault.err)
 	return f.explain(stderr, address, args)

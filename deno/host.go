@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -285,15 +283,6 @@ func hostCovers(granted, value string) bool {
 	g, err := parseHost(granted)
 	v, valueErr := parseHost(value)
 	return err == nil && valueErr == nil && g.covers(v)
-}
-
-// hostPort is a URL's host, with its port also where that is the scheme's own.
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" && u.Scheme == "http" {
-		port = "80"
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(port, "443"))
 }
 
 // cleanHosts gives what a value of a flag stands for, in the form that is passed

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"os"
 	"slices"
+
+	"rillbox/cache/egress"
 )
 
 // defaultImportHosts are those that Deno 2.9.6 allows URL imports from when
@@ -19,7 +21,7 @@ func (p Permissions) ImportsFrom(host string) bool {
 	if !everything && len(hosts) == 0 {
 		hosts = slices.Clone(defaultImportHosts)
 		if u, err := url.Parse(os.Getenv("JSR_URL")); err == nil && u.Host != "" {
-			hosts = append(hosts, hostPort(u))
+			hosts = append(hosts, egress.HostPort(u))
 		}
 	}
 	denied := p.grants["deny-import"]

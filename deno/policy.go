@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/supervisor"
 )
 
@@ -53,7 +54,7 @@ func checkRoots(policy cache.Policy, permissions Permissions, roots []specifier)
 		if err := policy.CheckURL(u); err != nil {
 			return refusal(err)
 		}
-		if host := hostPort(u); !permissions.ImportsFrom(host) {
+		if host := egress.HostPort(u); !permissions.ImportsFrom(host) {
 			return notImportable(host)
 		}
 	}

@@ -1,10 +1,8 @@
 package deno
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,29 +11,25 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	netproxy "golang.org/x/net/proxy"
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
 	"rillbox/supervisor"
 )
 
-// proxy is the network of one fetching process: an HTTP proxy on loopback that
-// decides of each connection, redirects and what modules import included, when
-// it is made. A program names the URLs that are fetched for it, so nothing leads
-// to a private address but what the operator named: registries, hosts of
-// allow_import, proxies.
+// proxy is the network of one fetching process: an HTTP proxy on loopback, which
+// connects to where package egress lets it. A program names the URLs that are fetched
+// for it, so nothing leads to a private address but what the operator named:
+// registries and hosts of allow_import.
 type proxy struct {
-	policy cache.Policy
+	network *egress.Client
+	route   egress.Route
 	// named are hosts (with ports) that may be on private addresses.
 	named []string
 	// registryFirst says that the first host asked for is npm's registry, which is
@@ -43,8 +37,6 @@ type proxy struct {
 	registryFirst bool
 	// failed is called once, when a connection is refused or can't be made.
 	failed func()
-	// upstream is the operator's own proxy for a URL, if any.
-	upstream func(*url.URL) (*url.URL, error)
 
 	// answer and connection are how many bytes one answer, and one connection whose
 	// answers can't be told apart, may bring.
@@ -53,8 +45,6 @@ type proxy struct {
 	user   *url.Userinfo
 	server http.Server
 	stop   context.CancelFunc
-	open   http.Transport // for named hosts
-	public http.Transport // for all others
 
 	mu       sync.Mutex
 	registry string // the first host, where that is npm's registry
@@ -75,7 +65,7 @@ func (p *proxy) begin() (done func(), ok bool) {
 	return p.jobs.Done, true
 }
 
-// connectError says why a connection was not made.
+// connectError says why a connection was not made, or was cut.
 type connectError struct {
 	host string
 	err  error
@@ -84,13 +74,6 @@ type connectError struct {
 func (e *connectError) Error() string { return e.host + ": " + e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// privateError says that an address is not one to connect to for a program.
-type privateError struct{ address netip.Addr }
-
-func (e *privateError) Error() string {
-	return fmt.Sprintf("%s is a private or reserved address, which is never fetched from for a program; the operator can name the host in allow_import", e.address)
-}
-
 // The bounds of what is fetched, in bytes: of one answer, as for a wheel, and of an
 // encrypted connection, over which there may come many.
 const (
@@ -98,35 +81,24 @@ const (
 	maxConnection = 1 << 30
 )
 
-// tooMuchError says that a host did not come to an end.
-type tooMuchError struct{ most int64 }
-
-func (e *tooMuchError) Error() string {
-	return fmt.Sprintf("it sent more than the %d MiB that may come at once", e.most>>20)
-}
-
-// bounded is what a host sends, as far as it may.
+// bounded is what a host sends, as far as it may; who sends more is blamed.
 type bounded struct {
 	io.Reader
-	left    int64
-	tooMuch func() error
+	io.Closer
+	p    *proxy
+	host string
+}
+
+func (p *proxy) bound(from io.ReadCloser, host string, most int64) *bounded {
+	return &bounded{egress.Bound(from, most), from, p, host}
 }
 
 func (b *bounded) Read(buffer []byte) (int, error) {
 	n, err := b.Reader.Read(buffer)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, b.tooMuch()
+	if _, large := errors.AsType[*egress.TooLargeError](err); large {
+		b.p.blame(b.host, err)
 	}
 	return n, err
-}
-
-// bound bounds what comes from a host.
-func (p *proxy) bound(from io.Reader, host string, most int64) *bounded {
-	return &bounded{from, most, func() error {
-		err := &tooMuchError{most}
-		p.blame(host, err)
-		return err
-	}}
 }
 
 // noLog drops what net/http would log of connections that end early.
@@ -134,12 +106,11 @@ var noLog = log.New(io.Discard, "", 0)
 
 // newProxy makes a proxy, which the caller closes.
 func newProxy(policy cache.Policy, named []string, failed func()) *proxy {
-	p := &proxy{policy: policy, named: named, failed: sync.OnceFunc(failed), upstream: upstreamProxy}
+	p := &proxy{network: egress.New(policy), named: named, failed: sync.OnceFunc(failed)}
+	// Plain http needs a host of allow_import, or that this is all hosts.
+	p.route = egress.Route{Named: p.isNamed, PlainHTTP: true}
 	p.answer, p.connection = maxAnswer, maxConnection
 	p.user = url.UserPassword("rillbox", rand.Text())
-	p.open.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
-	p.public.DialContext = (&net.Dialer{Timeout: connectTime, Control: checkPublic}).DialContext
-	p.open.Proxy = func(r *http.Request) (*url.URL, error) { return p.upstream(r.URL) }
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.server.Handler, p.server.ErrorLog = p, noLog
@@ -177,12 +148,6 @@ func (p *proxy) serve(child *supervisor.Child) error {
 	return err
 }
 
-// upstreamProxy is the proxy of our environment for a URL, as for our own
-// downloads.
-func upstreamProxy(u *url.URL) (*url.URL, error) {
-	return http.ProxyFromEnvironment(&http.Request{URL: u})
-}
-
 // url is the proxy's address for a process's environment.
 func (p *proxy) url(host string) string {
 	return (&url.URL{Scheme: "http", User: p.user, Host: host}).String()
@@ -196,8 +161,7 @@ func (p *proxy) close() *connectError {
 	p.mu.Unlock()
 	p.stop()
 	_ = p.server.Close() // nobody needs its listeners any more
-	p.open.CloseIdleConnections()
-	p.public.CloseIdleConnections()
+	p.network.Close()
 	p.jobs.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,23 +192,16 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.tunnel(w, r)
 		return
 	}
-	host := hostPort(r.URL)
-	if err := p.check(r.Context(), r.URL); err != nil {
-		p.fail(w, r, host, err)
-		return
-	}
+	host := egress.HostPort(r.URL)
 	forward := httputil.ReverseProxy{
 		Rewrite:   func(*httputil.ProxyRequest) {}, // the URL is whole already
-		Transport: p.transport(r.URL),
+		Transport: p.network.RoundTripper(p.route),
 		ErrorLog:  noLog,
 		ModifyResponse: func(r *http.Response) error {
 			if r.ContentLength > p.answer {
-				return &tooMuchError{p.answer}
+				return &egress.TooLargeError{Limit: p.answer}
 			}
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{p.bound(r.Body, host, p.answer), r.Body}
+			r.Body = p.bound(r.Body, host, p.answer)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r, host, err) },
@@ -257,9 +214,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // have ended or the proxy is closed.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	target := &url.URL{Scheme: "https", Host: r.Host}
-	remote, err := p.connect(r.Context(), target)
+	remote, err := p.network.Dial(r.Context(), p.route, target)
 	if err != nil {
-		p.fail(w, r, hostPort(target), err)
+		p.fail(w, r, egress.HostPort(target), err)
 		return
 	}
 	defer remote.Close()
@@ -274,7 +231,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	}
 	var up sync.WaitGroup
 	up.Go(func() { _, _ = io.Copy(remote, buffered); closeWrite(remote) })
-	_, _ = io.Copy(local, p.bound(remote, hostPort(target), p.connection))
+	_, _ = io.Copy(local, p.bound(remote, egress.HostPort(target), p.connection))
 	closeWrite(local)
 	up.Wait()
 }
@@ -309,7 +266,7 @@ func (p *proxy) blame(host string, err error) {
 // isNamed says that the operator named the host of u, one by one and not by a
 // wildcard.
 func (p *proxy) isNamed(u *url.URL) bool {
-	host := hostPort(u)
+	host := egress.HostPort(u)
 	p.mu.Lock()
 	registry := p.registry
 	p.mu.Unlock()
@@ -321,118 +278,13 @@ func (p *proxy) isNamed(u *url.URL) bool {
 	})
 }
 
-func (p *proxy) transport(u *url.URL) *http.Transport {
-	if upstream, err := p.upstream(u); err != nil || upstream != nil || p.isNamed(u) {
-		return &p.open
-	}
-	return &p.public
-}
-
-// check refuses what can be refused before a connection is made. Where it is
-// another proxy that connects, that one resolves the name again and has to keep
-// its network's secrets; what we can see of the address is checked all the same.
-func (p *proxy) check(ctx context.Context, u *url.URL) error {
-	if err := p.policy.CheckLink(u.Hostname()); err != nil {
-		return err
-	}
-	upstream, err := p.upstream(u)
-	if err != nil || upstream == nil || p.isNamed(u) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil {
-		return nil // often only the proxy resolves names
-	}
-	for _, address := range addresses {
-		if !egress.IsPublic(address) {
-			return &privateError{address}
-		}
-	}
-	return nil
-}
-
-// checkPublic refuses addresses that a program may not reach. It sees the
-// address that is connected to, whatever name led there.
-func checkPublic(_, address string, _ syscall.RawConn) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if !egress.IsPublic(to.Addr()) {
-		return &privateError{to.Addr()}
-	}
-	return nil
-}
-
-// connect connects to the host of u, through the operator's proxy if there is
-// one for it.
-func (p *proxy) connect(ctx context.Context, u *url.URL) (net.Conn, error) {
-	if err := p.check(ctx, u); err != nil {
-		return nil, err
-	}
-	upstream, err := p.upstream(u)
-	if err != nil || upstream == nil {
-		if err != nil {
-			return nil, err
-		}
-		return p.transport(u).DialContext(ctx, "tcp", hostPort(u))
-	}
-	dialer := &net.Dialer{Timeout: connectTime}
-	if strings.HasPrefix(upstream.Scheme, "socks5") {
-		through, err := netproxy.FromURL(upstream, dialer)
-		if err != nil {
-			return nil, err
-		}
-		return through.(netproxy.ContextDialer).DialContext(ctx, "tcp", hostPort(u))
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", hostPort(upstream))
-	if err != nil {
-		return nil, err
-	}
-	raw := conn
-	defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
-	if conn, err = connectVia(conn, upstream, hostPort(u)); err != nil {
-		return nil, fmt.Errorf("through the proxy %s: %w", upstream.Host, err)
-	}
-	return conn, nil
-}
-
-// connectVia asks the HTTP proxy at the other end of conn for a tunnel.
-func connectVia(conn net.Conn, upstream *url.URL, target string) (net.Conn, error) {
-	if upstream.Scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{ServerName: upstream.Hostname()})
-	}
-	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{}}
-	if upstream.User != nil {
-		password, _ := upstream.User.Password()
-		ask.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(upstream.User.Username()+":"+password)))
-	}
-	_ = conn.SetDeadline(time.Now().Add(2 * connectTime))
-	err := ask.Write(conn)
-	var answer *http.Response
-	if err == nil { // no byte follows the answer before we send one
-		answer, err = http.ReadResponse(bufio.NewReader(conn), ask)
-	}
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = errors.New(answer.Status)
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	_ = conn.SetDeadline(time.Time{})
-	return conn, nil
-}
-
 // namedHosts are those that the operator named: in allow_import, and as
 // registries of npm and JSR.
 func namedHosts(imports []string) []string {
 	named := slices.Clone(imports)
 	for _, address := range append(cache.NPMRegistries(), os.Getenv("JSR_URL")) {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
-			named = append(named, hostPort(u))
+			named = append(named, egress.HostPort(u))
 		}
 	}
 	return named

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // site is a server on loopback, with TLS if secure.
@@ -70,7 +70,7 @@ func start(t *testing.T, policy cache.Policy, named []string) (p *proxy, failed 
 	failed = new(atomic.Int32)
 	p = newProxy(policy, named, func() { failed.Add(1) })
 	t.Cleanup(func() { p.close() })
-	p.upstream = func(*url.URL) (*url.URL, error) { return nil, nil }
+	p.network.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
 	return p, failed
 }
 
@@ -165,7 +165,7 @@ func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 		}
 		p, _ := start(t, cache.Policy{}, []string{u.Host})
 		var asked atomic.Int32
-		p.upstream = func(*url.URL) (*url.URL, error) { asked.Add(1); return upstream, nil }
+		p.network.Proxy = func(*url.URL) (*url.URL, error) { asked.Add(1); return upstream, nil }
 		resp, err := through(t, p, s).Get(s.URL + "/x")
 		if err != nil {
 			t.Fatal(err)
@@ -177,12 +177,12 @@ func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 		}
 		// What can be seen to be private is refused before the other is asked.
 		strict, _ := start(t, cache.Policy{}, nil)
-		strict.upstream = p.upstream
+		strict.network.Proxy = p.network.Proxy
 		if resp, err := through(t, strict, s).Get(strings.Replace(s.URL, "127.0.0.1", "localhost", 1)); err == nil {
 			resp.Body.Close()
 		}
-		var private *privateError
-		if fault := strict.close(); fault == nil || !errors.As(fault, &private) || !private.address.IsLoopback() {
+		var private *egress.PrivateError
+		if fault := strict.close(); fault == nil || !errors.As(fault, &private) || !private.Address.IsLoopback() {
 			t.Errorf("TLS %v: the fault is %v", secure, fault)
 		}
 		if fault := outer.close(); fault != nil {
@@ -206,20 +206,6 @@ func TestProxyTellsOfAnUnreachableHost(t *testing.T) {
 	var op *net.OpError
 	if fault := p.close(); fault == nil || fault.host != host || !errors.As(fault, &op) || failed.Load() != 1 {
 		t.Errorf("the fault is %v", fault)
-	}
-}
-
-func TestCheckPublicSeesTheAddress(t *testing.T) {
-	for address, public := range map[string]bool{
-		"1.1.1.1:443": true, "[2606:4700::1111]:443": true,
-		"127.0.0.1:443": false, "[::1]:80": false, "169.254.169.254:80": false, "[fe80::1%lo]:80": false, "nonsense": false,
-	} {
-		if err := checkPublic("tcp", address, nil); (err == nil) != public {
-			t.Errorf("%s: %v", address, err)
-		}
-	}
-	if got := (&privateError{netip.MustParseAddr("10.0.0.1")}).Error(); !strings.Contains(got, "10.0.0.1") || !strings.Contains(got, "allow_import") {
-		t.Error(got)
 	}
 }
 
@@ -252,7 +238,7 @@ func TestProxyBoundsWhatComes(t *testing.T) {
 					t.Errorf("TLS %v: %d bytes came", secure, n)
 				}
 			}
-			var tooMuch *tooMuchError
+			var tooMuch *egress.TooLargeError
 			fault := p.close()
 			if err == nil || failed.Load() != 1 || fault == nil || fault.host != u.Host || !errors.As(fault, &tooMuch) {
 				t.Errorf("TLS %v, length told %v: %v, %d failures told, the fault is %v", secure, told, err, failed.Load(), fault)
@@ -267,7 +253,7 @@ func TestNothingOfAProxyGoesOnAfterClose(t *testing.T) {
 		s, u := site(t, secure)
 		p, _ := start(t, cache.Policy{}, []string{u.Host})
 		asked, answer := make(chan bool, 10), make(chan bool)
-		p.upstream = func(*url.URL) (*url.URL, error) {
+		p.network.Proxy = func(*url.URL) (*url.URL, error) {
 			asked <- true
 			<-answer
 			return nil, nil

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"rillbox/cache/egress"
 )
 
 // specifier is a parsed module specifier of a package or a URL.
@@ -50,7 +52,7 @@ func parseSpecifier(text string) (specifier, error) {
 		if err != nil || u.Host == "" || u.User != nil {
 			return specifier{}, fmt.Errorf("%q is not a URL that can be imported", text)
 		}
-		if !isPlainHost(hostPort(u)) {
+		if !isPlainHost(egress.HostPort(u)) {
 			return specifier{}, fmt.Errorf("the host of %q can't be judged as it is written: write a name in ASCII (xn--…), an address as 192.0.2.1 or [2001:db8::1]", text)
 		}
 		return specifier{scheme: scheme, name: text}, nil
