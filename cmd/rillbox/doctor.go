@@ -101,8 +101,8 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 			continue
 		}
 		checks = append(checks, c)
-		for _, language := range d.Languages {
-			if _, ok := probes[language]; ok {
+		for _, language := range languages {
+			if language.hostile != "" && slices.Contains(d.Languages, language.name) {
 				checks = append(checks, probe(ctx, engines.Supervisor, language)...)
 			}
 		}

@@ -77,28 +77,23 @@ func (p *piped) next() (string, error) {
 
 // editor takes cells from a person at a terminal.
 type editor struct {
-	shell    *readline.Shell
-	language supervisor.Language
-	names    func(text string) []string
-	keys     *keys
+	shell *readline.Shell
+	names func(text string) []string
+	keys  *keys
 }
 
 // newEditor makes an editor whose history is kept in a file, if it can be. names
 // completes the last word of a text.
-func newEditor(language supervisor.Language, names func(text string) []string) (*editor, error) {
+func newEditor(language language, names func(text string) []string) (*editor, error) {
 	keys, err := openKeys()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the terminal: %w", err)
 	}
-	e := &editor{readline.NewShell(), language, names, keys}
-	prompt, more := "> ", "  "
-	if language == supervisor.Python {
-		prompt, more = ">>> ", "... "
-	}
-	e.shell.Prompt.Primary(func() string { return prompt })
-	e.shell.Prompt.Secondary(func() string { return more })
+	e := &editor{readline.NewShell(), names, keys}
+	e.shell.Prompt.Primary(func() string { return language.prompt })
+	e.shell.Prompt.Secondary(func() string { return language.more })
 	e.shell.AcceptMultiline = func(line []rune) bool {
-		return isCommand(string(line)) || !unfinished(language, string(line))
+		return isCommand(string(line)) || !unfinished(language.name, string(line))
 	}
 	e.shell.Completer = func(line []rune, cursor int) readline.Completions {
 		return e.complete(string(line[:cursor]))
@@ -113,7 +108,7 @@ func newEditor(language supervisor.Language, names func(text string) []string) (
 	} {
 		_ = e.shell.Config.Set(option, value) // known options only
 	}
-	if file, err := historyFile(language); err == nil {
+	if file, err := historyFile(language.name); err == nil {
 		e.shell.History.AddFromFile("history", file)
 	}
 	return e, nil

@@ -120,15 +120,6 @@ func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logg
 	return []supervisor.Toolchain{scripts, python}, nil
 }
 
-// permit sets what programs in a language may do.
-func (c *config) permit(language supervisor.Language, permissions deno.Permissions) {
-	if language == supervisor.Python {
-		c.PyodidePermissions = permissions
-	} else {
-		c.DenoPermissions = permissions
-	}
-}
-
 // policy is what may be fetched for programs.
 func (c *config) policy() cache.Policy {
 	return cache.Policy{
@@ -146,10 +137,9 @@ func (e *engines) Close() error {
 }
 
 // toolchains are those that serve the languages wanted, each once.
-func (e *engines) toolchains(wanted []supervisor.Language) []supervisor.Toolchain {
-	var list []supervisor.Toolchain
+func (e *engines) toolchains(wanted []language) (list []supervisor.Toolchain) {
 	for _, t := range e.Toolchains() {
-		if slices.ContainsFunc(t.Describe().Languages, func(l supervisor.Language) bool { return slices.Contains(wanted, l) }) {
+		if slices.ContainsFunc(wanted, func(l language) bool { return slices.Contains(t.Describe().Languages, l.name) }) {
 			list = append(list, t)
 		}
 	}

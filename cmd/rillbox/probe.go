@@ -28,28 +28,21 @@ var probeJS string
 //go:embed probe.py
 var probePython string
 
-// probes are the programs that try what must be refused, and those that never
-// end, by language.
-var probes = map[supervisor.Language]struct{ hostile, endless string }{
-	supervisor.JavaScript: {probeJS, "for (;;);"},
-	supervisor.Python:     {probePython, "while True: pass"},
-}
-
 // probe runs a language's probes without any grant. What the probe says is
 // checked against what can be seen from here.
-func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.Language) []check {
+func probe(ctx context.Context, s *supervisor.Supervisor, language language) []check {
 	dir, err := os.MkdirTemp("", "rillbox-probe-")
 	if err != nil {
-		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
+		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
 	}
 	defer os.RemoveAll(dir)
 	secret, forbidden := filepath.Join(dir, "secret.txt"), filepath.Join(dir, "written.txt")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
+		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
+		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
 	}
 	defer listener.Close()
 	connected := make(chan struct{}, 1)
@@ -63,16 +56,16 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 
 	const variable = "RILLBOX_PROBE" // a program must not see it
 	if err := os.Setenv(variable, "secret"); err != nil {
-		return []check{{Name: string(language) + ": the probe", Problem: err.Error()}}
+		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
 	}
 	defer os.Unsetenv(variable)
 
 	program := supervisor.Program{
-		Language: language, Code: probes[language].hostile, Permissions: []string{},
+		Language: language.name, Code: language.hostile, Permissions: []string{},
 		Args: []string{secret, forbidden, strconv.Itoa(port), variable},
 	}
 	result, err := s.Run(ctx, program, func(supervisor.Event) {})
-	checks := []check{{Name: string(language) + ": a program runs", Problem: broken(result, err)}}
+	checks := []check{{Name: string(language.name) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
 		if err := json.Unmarshal(result.Value, &outcome); err != nil || len(outcome) == 0 {
@@ -88,7 +81,7 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 		default:
 		}
 		for _, attempt := range slices.Sorted(maps.Keys(outcome)) {
-			c := check{Name: string(language) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
+			c := check{Name: string(language.name) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
 			if outcome[attempt] == "" {
 				c.Problem, c.Advice = "a program without any grant could do it", "do not run programs of others here, and report this"
 			}
@@ -127,11 +120,11 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervis
 }
 
 // probeEnd checks that a program that never ends is ended.
-func probeEnd(ctx context.Context, s *supervisor.Supervisor, language supervisor.Language) check {
-	c := check{Name: string(language) + ": a program that never ends is ended"}
+func probeEnd(ctx context.Context, s *supervisor.Supervisor, language language) check {
+	c := check{Name: string(language.name) + ": a program that never ends is ended"}
 	start := time.Now()
 	result, err := s.Run(ctx, supervisor.Program{
-		Language: language, Code: probes[language].endless, Timeout: time.Second,
+		Language: language.name, Code: language.endless, Timeout: time.Second,
 	}, func(supervisor.Event) {})
 	switch {
 	case err != nil:

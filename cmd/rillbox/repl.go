@@ -62,7 +62,7 @@ that failed, and of exit() and its like; others are those of ` + "`rillbox run`"
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&f.language, "language", "l", "python", "`LANG`: javascript, typescript or python (js, ts, py)")
+	set.StringVarP(&f.language, "language", "l", defaultLanguage, "`LANG`: "+languageChoice())
 	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
 	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for the session, in place of those in the settings")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
@@ -78,7 +78,7 @@ const unlimited = 365 * 24 * time.Hour
 type repl struct {
 	a        *app
 	engines  *engines
-	language supervisor.Language
+	language language
 	id       string // of the session
 	typed    bool   // cells are typed at a terminal
 	out      *output
@@ -88,13 +88,13 @@ type repl struct {
 }
 
 func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
-	language, ok := languages[strings.ToLower(f.language)]
-	if !ok {
+	language, err := languageNamed(f.language)
+	if err != nil {
 		a.parsed = false
-		return unknownLanguage(f.language)
+		return err
 	}
 	if cmd.Flags().Changed("permissions") {
-		a.config.permit(language, f.permissions)
+		*language.permissions(a.config) = f.permissions
 	}
 	limits := &a.config.Limits
 	if a.config.from("timeout") == "default" {
@@ -149,7 +149,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 func (r *repl) open(ctx context.Context, packages []string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language, Packages: packages}, r.out.emit)
+	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language.name, Packages: packages}, r.out.emit)
 	r.out.clear()
 	if err != nil && ctx.Err() != nil {
 		return exitStatus(statusCancelled)
@@ -162,7 +162,7 @@ func (r *repl) source(ctx context.Context) (source, error) {
 	if r.typed {
 		return newEditor(r.language, sessionNames(ctx, r.engines.Supervisor, r.id))
 	}
-	return &piped{language: r.language, lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), typed: isTerminal(os.Stdin)}, nil
+	return &piped{language: r.language.name, lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), typed: isTerminal(os.Stdin)}, nil
 }
 
 // errEnded says that the session's code asked for the end.
@@ -186,7 +186,7 @@ func (r *repl) loop(ctx context.Context, cells source) error {
 		}
 		switch {
 		case strings.TrimSpace(cell) == "":
-		case r.typed && (isCommand(cell) || isExit(r.language, cell)):
+		case r.typed && (isCommand(cell) || r.isExit(cell)):
 			err = r.command(ctx, strings.TrimSpace(cell))
 		default:
 			err = r.run(ctx, cell, "")
@@ -224,8 +224,8 @@ func (r *repl) read(ctx context.Context, cells source) (cell string, err error) 
 func (r *repl) run(ctx context.Context, code, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	p := supervisor.Program{Language: r.language, Code: code, Name: name, Echo: true}
-	if r.typed && r.language == supervisor.Python { // the others read ahead: of what is the next cell
+	p := supervisor.Program{Language: r.language.name, Code: code, Name: name, Echo: true}
+	if r.typed && r.language.readsLines {
 		p.Stdin = keyboard{ctx}
 	}
 	result, err := r.engines.RunCell(ctx, r.id, p, r.out.emit)

@@ -31,12 +31,8 @@ var commandPattern = regexp.MustCompile(`^\.[a-z]+(\s[^\n]*)?$`)
 func isCommand(text string) bool { return commandPattern.MatchString(strings.TrimSpace(text)) }
 
 // isExit says whether what was typed ends the REPLs that people know.
-func isExit(language supervisor.Language, text string) bool {
-	words := []string{"exit()", "quit()"}
-	if language == supervisor.Python {
-		words = append(words, "exit", "quit")
-	}
-	return slices.Contains(words, strings.TrimRight(strings.TrimSpace(text), ";"))
+func (r *repl) isExit(text string) bool {
+	return slices.Contains(r.language.exits, strings.TrimRight(strings.TrimSpace(text), ";"))
 }
 
 // command does what a command says.
@@ -64,7 +60,7 @@ func (r *repl) command(ctx context.Context, text string) error {
 		r.ran = nil
 		return err
 	default:
-		if !isExit(r.language, text) && name != ".exit" {
+		if !r.isExit(text) && name != ".exit" {
 			return fmt.Errorf("there is no command %s; .help lists those that there are", name)
 		}
 		r.status = nil
@@ -102,18 +98,11 @@ func (r *repl) listFiles(ctx context.Context) error {
 
 // greet says what this is, and what it may.
 func (r *repl) greet(shared *supervisor.Shared) {
-	toolchain, ok := r.engines.Toolchain(r.language)
+	toolchain, ok := r.engines.Toolchain(r.language.name)
 	if !ok {
 		return // cannot be: its session is open
 	}
 	d := toolchain.Describe()
-	what := fmt.Sprintf("JavaScript in Deno %s (V8 %s)", d.Versions["deno"], d.Versions["v8"])
-	switch r.language {
-	case supervisor.TypeScript:
-		what = fmt.Sprintf("TypeScript %s in Deno %s", d.Versions["typescript"], d.Versions["deno"])
-	case supervisor.Python:
-		what = fmt.Sprintf("Python %s in Pyodide %s", d.Versions["python"], d.Versions["pyodide"])
-	}
 	files := "the session's own, which end with it (--workspace DIR keeps them)"
 	if shared != nil {
 		files = shared.Path
@@ -121,7 +110,7 @@ func (r *repl) greet(shared *supervisor.Shared) {
 			files += ", to read only"
 		}
 	}
-	fmt.Printf("%s\nfiles: %s\n", what, supervisor.ShowText(files))
+	fmt.Printf("%s\nfiles: %s\n", r.language.title(d.Versions), supervisor.ShowText(files))
 	if len(d.Permissions) > 0 {
 		fmt.Printf("permissions: %s\n", strings.Join(d.Permissions, " "))
 	}

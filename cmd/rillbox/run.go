@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -23,15 +21,6 @@ import (
 	"rillbox/server"
 	"rillbox/supervisor"
 )
-
-// languages maps the names and file extensions that a person may use.
-var languages = map[string]supervisor.Language{
-	"javascript": supervisor.JavaScript, "js": supervisor.JavaScript, "node": supervisor.JavaScript,
-	"mjs": supervisor.JavaScript, "cjs": supervisor.JavaScript, "jsx": supervisor.JavaScript,
-	"typescript": supervisor.TypeScript, "ts": supervisor.TypeScript,
-	"mts": supervisor.TypeScript, "tsx": supervisor.TypeScript,
-	"python": supervisor.Python, "py": supervisor.Python,
-}
 
 // runFlags are the flags of `rillbox run` that are not settings.
 type runFlags struct {
@@ -49,9 +38,9 @@ func newRunCommand(a *app) *cobra.Command {
 		Short: "Run a program",
 		Long: `Run a program: a file, code on the command line (-c), or standard input (-).
 
-The language is told by the file's extension (.js .mjs .cjs .jsx .ts .mts .tsx
-.py) or by -l. Packages are found by the program's imports and fetched once; -p
-asks for more, or for certain versions. The program has no files, no network and
+The language is told by -l or by the file's extension:
+` + extensionList() + `. Packages are found by the program's
+imports and fetched once; -p asks for more, or for certain versions. The program has no files, no network and
 no environment unless --permissions, DENO_PERMISSION_ARGS or
 PYODIDE_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
 current one, to read and write; with DIR:ro, to read only.
@@ -84,7 +73,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	}
 	set := cmd.Flags()
 	set.StringVarP(&f.code, "code", "c", "", "run `CODE`; needs -l")
-	set.StringVarP(&f.language, "language", "l", "", "`LANG`: javascript, typescript or python (js, ts, py)")
+	set.StringVarP(&f.language, "language", "l", "", "`LANG`: "+languageChoice())
 	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
 	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for this program, in place of those in the settings")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
@@ -93,13 +82,13 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 }
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	program, err := f.program(cmd, args, a.config.Limits.Code)
+	program, used, err := f.program(cmd, args, a.config.Limits.Code)
 	if err != nil {
 		a.parsed = false
 		return err
 	}
 	if cmd.Flags().Changed("permissions") {
-		a.config.permit(program.Language, f.permissions)
+		*used.permissions(a.config) = f.permissions
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -171,71 +160,64 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 }
 
 // program reads the program that the command line tells of.
-func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (supervisor.Program, error) {
-	p := supervisor.Program{Packages: f.packages}
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p supervisor.Program, l language, err error) {
+	p.Packages = f.packages
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args, p.Args = args[:dash], args[dash:]
 	}
 	inline := cmd.Flags().Changed("code")
 	switch {
 	case inline && len(args) > 0:
-		return p, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
+		return p, l, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
 	case !inline && len(args) == 0:
-		return p, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
+		return p, l, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
 	case len(args) > 1:
-		return p, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
+		return p, l, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
 	case inline:
 		p.Code, p.Stdin = f.code, os.Stdin
 	case args[0] == "-":
 		code, err := readProgram(os.Stdin, most)
 		if err != nil {
-			return p, err
+			return p, l, err
 		}
 		p.Code = code
 	default:
 		file, err := os.Open(args[0])
 		if err != nil {
-			return p, fmt.Errorf("cannot read the program: %w", err)
+			return p, l, fmt.Errorf("cannot read the program: %w", err)
 		}
 		defer file.Close()
 		code, err := readProgram(file, most)
 		if err != nil {
-			return p, err
+			return p, l, err
 		}
 		p.Code, p.Stdin = code, os.Stdin
-		extension := strings.TrimPrefix(filepath.Ext(args[0]), ".")
-		p.Language = languages[extension]
-		if p.Language != "" {
-			p.Name = filepath.Base(args[0])
+		if of, ok := languageOfFile(args[0]); ok {
+			l, p.Name = of, filepath.Base(args[0])
 		}
 	}
 	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
 	if err := checkProgram(p.Code, most); err != nil {
-		return p, err
+		return p, l, err
 	}
 	if f.language != "" {
-		language, ok := languages[strings.ToLower(f.language)]
-		if !ok {
-			return p, unknownLanguage(f.language)
+		named, err := languageNamed(f.language)
+		if err != nil {
+			return p, l, err
 		}
-		if language != p.Language {
-			p.Language, p.Name = language, ""
+		if named.name != l.name {
+			l, p.Name = named, ""
 		}
 	}
-	if p.Language == "" {
-		return p, errors.New("cannot tell the program's language; say it with -l javascript, typescript or python")
+	if l.name == "" {
+		return p, l, errNoLanguage
 	}
-	return p, nil
+	p.Language = l.name
+	return p, l, nil
 }
 
 // byteOrderMark is what some editors of Windows begin a file with.
 const byteOrderMark = "\uFEFF"
-
-// unknownLanguage is the error for a name that no language has.
-func unknownLanguage(name string) error {
-	return fmt.Errorf("unknown language %q; want javascript, typescript or python (js, ts, py)%s",
-		name, didYouMean(name, slices.Sorted(maps.Keys(languages))))
-}
 
 // readProgram reads a program's text, up to the most that it may have: there can
 // be no end of it.

@@ -68,17 +68,16 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 }
 
 // languagesNamed reads the names of languages; none means all.
-func languagesNamed(names []string) ([]supervisor.Language, error) {
+func languagesNamed(names []string) (wanted []language, err error) {
 	if len(names) == 0 {
-		return []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python}, nil
+		return languages, nil
 	}
-	var wanted []supervisor.Language
 	for _, name := range names {
-		language, ok := languages[strings.ToLower(name)]
-		if !ok {
-			return nil, unknownLanguage(name)
+		l, err := languageNamed(name)
+		if err != nil {
+			return nil, err
 		}
-		wanted = append(wanted, language)
+		wanted = append(wanted, l)
 	}
 	return wanted, nil
 }
