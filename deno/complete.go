@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evanw/esbuild/pkg/api"
+
 	"rillbox/supervisor"
 )
 
@@ -49,6 +51,26 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 	}
 	s.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
 	return withPrefix(names, prefix), err
+}
+
+// Unfinished says whether text, as it is typed, waits for another line: whether its
+// parser expects more where it ends.
+func (s *session) Unfinished(_ context.Context, text string) (bool, error) {
+	return unfinished(s.language, text), nil
+}
+
+func unfinished(language supervisor.Language, text string) bool {
+	loader := api.LoaderJSX
+	if language == supervisor.TypeScript {
+		loader = api.LoaderTS
+	}
+	text += "\n"
+	end := strings.Count(text, "\n") + 1 // the last line's number
+	result := api.Transform(text, api.TransformOptions{Loader: loader, LogLevel: api.LogLevelSilent})
+	return slices.ContainsFunc(result.Errors, func(e api.Message) bool {
+		return strings.Contains(e.Text, "end of file") || strings.HasPrefix(e.Text, `Expected "*/"`) ||
+			strings.HasPrefix(e.Text, "Unterminated") && e.Location != nil && e.Location.Line == end // a template: other strings end with their line
+	})
 }
 
 // completeTime is how long naming the names may take.

@@ -490,6 +490,11 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q", text, names, err, want)
 		}
 	}
+	for text, want := range map[string]bool{"f(": true, "f()": false} {
+		if waits, err := s.Unfinished(t.Context(), text); err != nil || waits != want {
+			t.Errorf("%q is unfinished: %v, %v", text, waits, err)
+		}
+	}
 	if names, err := s.Complete(t.Context(), "endless."); err == nil {
 		t.Errorf("names without an end: %q", names)
 	}

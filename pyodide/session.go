@@ -129,23 +129,34 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 	})
 }
 
-// completeTime is how long naming the names may take: an object's own code runs
-// when it is asked for its attributes.
+// completeTime is how long an answer about a text may take: an object's own code
+// runs when it is asked for its attributes.
 const completeTime = 2 * time.Second
 
 // Complete gives the names that may stand in place of the last word of text.
-func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
+func (s *session) Complete(ctx context.Context, text string) (names []string, err error) {
+	err = s.ask(ctx, "complete", text, &names)
+	return names, err
+}
+
+// Unfinished says whether text, as it is typed, waits for another line.
+func (s *session) Unfinished(ctx context.Context, text string) (waits bool, err error) {
+	err = s.ask(ctx, "unfinished", text, &waits)
+	return waits, err
+}
+
+// ask asks the child something about a text.
+func (s *session) ask(ctx context.Context, what, text string, answer any) error {
 	result, err := s.do(ctx, supervisor.Program{Timeout: completeTime}, func(supervisor.Event) {}, func(c *cell) any {
-		return map[string]any{"cell": c.number, "complete": text, "limit": c.request().Limit}
+		return map[string]any{"cell": c.number, what: text, "limit": c.request().Limit}
 	})
 	if err != nil || result.Value == nil {
-		return nil, err
+		return err
 	}
-	var names []string
-	if err := json.Unmarshal(result.Value, &names); err != nil {
-		return nil, fmt.Errorf("complete %.80q: %w", text, err)
+	if err := json.Unmarshal(result.Value, answer); err != nil {
+		return fmt.Errorf("%s %.80q: %w", what, text, err)
 	}
-	return names, nil
+	return nil
 }
 
 // do has the child answer one request, as a cell.

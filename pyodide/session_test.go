@@ -668,6 +668,11 @@ func TestSessionCompletion(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, names, err)
 		}
 	}
+	for text, want := range map[string]bool{"f(": true, "f()": false} {
+		if waits, err := s.Unfinished(t.Context(), text); err != nil || waits != want {
+			t.Errorf("%q is unfinished: %v, %v", text, waits, err)
+		}
+	}
 	if names, err := s.Complete(t.Context(), "slow.x"); err != nil || len(names) > 0 {
 		t.Errorf("an object that never answers: %v, %v", names, err)
 	}

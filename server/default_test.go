@@ -30,6 +30,7 @@ func (s scriptedSession) Run(ctx context.Context, p supervisor.Program, emit fun
 	return s.run(ctx, p, emit)
 }
 func (s scriptedSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (s scriptedSession) Unfinished(context.Context, string) (bool, error)   { return false, nil }
 func (s scriptedSession) Memory() int64                                      { return 0 }
 func (s scriptedSession) Ended() <-chan struct{}                             { return s.ended }
 func (s scriptedSession) Close()                                             { close(s.ended) }

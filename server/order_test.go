@@ -29,6 +29,7 @@ func (n notingSession) Run(_ context.Context, cell supervisor.Program, _ func(su
 	return supervisor.Result{Status: supervisor.Completed}, nil
 }
 func (notingSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (notingSession) Unfinished(context.Context, string) (bool, error)   { return false, nil }
 func (notingSession) Memory() int64                                      { return 0 }
 func (notingSession) Ended() <-chan struct{}                             { return nil }
 func (notingSession) Close()                                             {}

@@ -31,6 +31,9 @@ type Session interface {
 	Run(ctx context.Context, cell Program, emit func(Event)) (Result, error)
 	// Complete gives the names that may stand in place of the last word of text.
 	Complete(ctx context.Context, text string) ([]string, error)
+	// Unfinished says whether text, as it is typed, waits for another line. It is the
+	// guest's claim.
+	Unfinished(ctx context.Context, text string) (bool, error)
 	// Memory is how many bytes the child uses now.
 	Memory() int64
 	// Ended is closed when the child has ended, for whatever reason.

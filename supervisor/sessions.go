@@ -596,23 +596,43 @@ func (s *Supervisor) Workspaces(client string) map[string]*workspace.Dir {
 
 // Complete gives the names that may stand in place of the last word of text, in
 // the last cell's language; none while a cell runs.
-func (s *Supervisor) Complete(ctx context.Context, client, id, text string) ([]string, error) {
+func (s *Supervisor) Complete(ctx context.Context, client, id, text string) (names []string, err error) {
+	err = s.ask(client, id, func(session Session) error {
+		names, err = session.Complete(ctx, text)
+		return err
+	})
+	return names, err
+}
+
+// Unfinished says whether text, as it is typed, waits for another line, in the last
+// cell's language; no text does while a cell runs.
+func (s *Supervisor) Unfinished(ctx context.Context, client, id, text string) (waits bool, err error) {
+	err = s.ask(client, id, func(session Session) error {
+		waits, err = session.Unfinished(ctx, text)
+		return err
+	})
+	return waits, err
+}
+
+// ask asks the child of the last cell's language something, if there is one and no
+// cell runs.
+func (s *Supervisor) ask(client, id string, question func(Session) error) error {
 	o, err := s.find(client, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	giveBack, ok := o.turn.tryEnter(client)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	defer giveBack()
 	o.mu.Lock()
 	p := o.processes[o.language]
 	o.mu.Unlock()
 	if p == nil || p.session == nil {
-		return nil, nil
+		return nil
 	}
-	return p.session.Complete(ctx, text)
+	return question(p.session)
 }
 
 // NewWorkspace makes a workspace for one program, within the limits. The caller

@@ -74,6 +74,7 @@ func (s *countedSession) Run(ctx context.Context, cell Program, _ func(Event)) (
 	return r, nil
 }
 func (s *countedSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
+func (s *countedSession) Unfinished(context.Context, string) (bool, error)   { return false, nil }
 func (s *countedSession) Memory() int64                                      { return 7 }
 func (s *countedSession) Ended() <-chan struct{}                             { return s.ended }
 func (s *countedSession) Close()                                             { s.end.Do(func() { close(s.ended) }) }

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -33,11 +31,13 @@ type source interface {
 
 var errAborted = errors.New("aborted")
 
-// piped takes cells from what is not typed.
+// piped takes cells from what is not typed. A cell goes on as long as its session
+// finds it unfinished, or the next line continues it.
 type piped struct {
-	language supervisor.Language
-	lines    *bufio.Reader
-	limit    int // of a cell, in bytes; more is left to whoever refuses it
+	lines      *bufio.Reader
+	limit      int // of a cell, in bytes; more is left to whoever refuses it
+	unfinished func(cell string) bool
+	continues  *regexp.Regexp
 	// typed says that somebody waits for each cell, although it is no terminal
 	// for an editor: a cell ends as there, and not by what follows it.
 	typed bool
@@ -60,7 +60,7 @@ func (p *piped) next() (string, error) {
 		switch {
 		case line == "" && blank:
 			return "", io.EOF
-		case line == "" || !blank && (len(cell) > p.limit || !goesOn(p.language, cell, line)):
+		case line == "" || !blank && (len(cell) > p.limit || !p.unfinished(cell) && !p.continues.MatchString(line)):
 			p.ahead = line
 			return cell, nil
 		case blank:
@@ -68,7 +68,7 @@ func (p *piped) next() (string, error) {
 		default:
 			cell += line
 		}
-		if p.typed && !unfinished(p.language, strings.TrimSuffix(cell, "\n")) {
+		if p.typed && !p.unfinished(strings.TrimSuffix(cell, "\n")) {
 			p.ahead = ""
 			return cell, nil
 		}
@@ -83,8 +83,8 @@ type editor struct {
 }
 
 // newEditor makes an editor whose history is kept in a file, if it can be. names
-// completes the last word of a text.
-func newEditor(language language, names func(text string) []string) (*editor, error) {
+// completes the last word of a text; what is unfinished goes on in the next line.
+func newEditor(language language, names func(text string) []string, unfinished func(text string) bool) (*editor, error) {
 	keys, err := openKeys()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the terminal: %w", err)
@@ -93,7 +93,7 @@ func newEditor(language language, names func(text string) []string) (*editor, er
 	e.shell.Prompt.Primary(func() string { return language.prompt })
 	e.shell.Prompt.Secondary(func() string { return language.more })
 	e.shell.AcceptMultiline = func(line []rune) bool {
-		return isCommand(string(line)) || !unfinished(language.name, string(line))
+		return isCommand(string(line)) || !unfinished(string(line))
 	}
 	e.shell.Completer = func(line []rune, cursor int) readline.Completions {
 		return e.complete(string(line[:cursor]))
@@ -168,22 +168,6 @@ func (e *editor) complete(text string) readline.Completions {
 
 // endsBeyondASCII says that a word goes on to the left of what was taken for one.
 func endsBeyondASCII(text string) bool { return text != "" && text[len(text)-1] >= utf8.RuneSelf }
-
-// completeTime is how long a person waits for a list of names.
-const completeTime = 2 * time.Second
-
-// sessionNames completes from the names of a session.
-func sessionNames(ctx context.Context, s *supervisor.Supervisor, id string) func(string) []string {
-	return func(text string) []string {
-		ctx, cancel := context.WithTimeout(ctx, completeTime)
-		defer cancel()
-		names, err := s.Complete(ctx, "", id, text)
-		if err != nil {
-			return nil // the next cell says what is wrong with the session
-		}
-		return names
-	}
-}
 
 // The history has at most maxHistory entries when a REPL begins.
 const maxHistory = 1000

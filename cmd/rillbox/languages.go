@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +29,8 @@ type language struct {
 	// readsLines says that a cell reads no more of a terminal than the lines it
 	// asks for. The others read ahead, which is the next cell.
 	readsLines bool
+	// continues matches a line of piped input that belongs to the statement before it.
+	continues *regexp.Regexp
 	// hostile is a program that tries what must be refused, endless one that never
 	// ends. They are empty where another language's are run in the same way.
 	hostile, endless string
@@ -38,20 +41,24 @@ var languages = []language{
 		name: supervisor.JavaScript, aliases: []string{"js", "node"}, extensions: []string{".js", ".mjs", ".cjs", ".jsx"},
 		permissions: func(c *config) *deno.Permissions { return &c.DenoPermissions },
 		banner:      "JavaScript in Deno ${deno} (V8 ${v8})", prompt: "> ", more: "  ", exits: []string{"exit()", "quit()"},
-		hostile: probeJS, endless: "for (;;);",
+		continues: scriptContinues, hostile: probeJS, endless: "for (;;);",
 	},
 	{
 		name: supervisor.TypeScript, aliases: []string{"ts"}, extensions: []string{".ts", ".mts", ".tsx"},
 		permissions: func(c *config) *deno.Permissions { return &c.DenoPermissions },
 		banner:      "TypeScript ${typescript} in Deno ${deno}", prompt: "> ", more: "  ", exits: []string{"exit()", "quit()"},
+		continues: scriptContinues,
 	},
 	{
 		name: supervisor.Python, aliases: []string{"py"}, extensions: []string{".py"},
 		permissions: func(c *config) *deno.Permissions { return &c.PyodidePermissions },
 		banner:      "Python ${python} in Pyodide ${pyodide}", prompt: ">>> ", more: "... ", exits: []string{"exit()", "quit()", "exit", "quit"},
-		readsLines: true, hostile: probePython, endless: "while True: pass",
+		readsLines: true, continues: regexp.MustCompile(`^(\s|#|(elif|else|except|finally)\b)`),
+		hostile: probePython, endless: "while True: pass",
 	},
 }
+
+var scriptContinues = regexp.MustCompile(`^\s*(\.[^0-9]|[?:,)}\]*%&|^=]|(else|catch|finally|instanceof)\b)`)
 
 // defaultLanguage is the REPL's.
 const defaultLanguage = string(supervisor.Python)

@@ -158,12 +158,29 @@ func (r *repl) open(ctx context.Context, packages []string) error {
 	return err
 }
 
-func (r *repl) source(ctx context.Context) (source, error) {
-	if r.typed {
-		return newEditor(r.language, sessionNames(ctx, r.engines.Supervisor, r.id))
-	}
-	return &piped{language: r.language.name, lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), typed: isTerminal(os.Stdin)}, nil
+// unfinished says whether text waits for another line, as the session sees it.
+func (r *repl) unfinished(ctx context.Context, text string) bool {
+	waits, err := r.engines.Unfinished(ctx, "", r.id, text)
+	return err == nil && waits // the cell says what is wrong with the session
 }
+
+func (r *repl) source(ctx context.Context) (source, error) {
+	unfinished := func(text string) bool { return r.unfinished(ctx, text) }
+	if !r.typed {
+		return &piped{lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), unfinished: unfinished,
+			continues: r.language.continues, typed: isTerminal(os.Stdin)}, nil
+	}
+	names := func(text string) []string {
+		ctx, cancel := context.WithTimeout(ctx, completeTime)
+		defer cancel()
+		names, _ := r.engines.Complete(ctx, "", r.id, text) // the next cell says what is wrong with the session
+		return names
+	}
+	return newEditor(r.language, names, unfinished)
+}
+
+// completeTime is how long a person waits for a list of names.
+const completeTime = 2 * time.Second
 
 // errEnded says that the session's code asked for the end.
 var errEnded = errors.New("ended")

@@ -123,9 +123,16 @@ func setUp(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	defer engines.Close()
+	defer closeEngines(engines)
 	for _, toolchain := range engines.Toolchains() {
 		err = errors.Join(err, toolchain.Prepare(t.Context(), func(supervisor.Event) {}))
 	}
 	return err
+}
+
+// closeEngines ends what a test opened in its own process, which may open more: the
+// directory of children is left to the next start.
+func closeEngines(e *engines) {
+	e.Supervisor.Close()
+	e.cache.Close()
 }

@@ -577,6 +577,55 @@ class Runner(unittest.TestCase):
         self.assertIn("ended before these tasks did: tick", output)
 
 
+class Unfinished(unittest.TestCase):
+    def test_what_is_unfinished_waits_for_another_line(self) -> None:
+        for text, want in (
+            ("", False),
+            ("x = 1", False),
+            ("x =", False),  # an error, which no line mends
+            ("f(", True),
+            ("f(\n1)", False),
+            ("f(]", False),
+            ("[1, {2: (3", True),
+            ("'''a", True),
+            ("'''a\n\n", True),
+            ("'''a'''", False),
+            ("'a", False),
+            ("'(' + \"[\"", False),
+            (r"'\'('", False),
+            (r'"""a\"""', True),
+            ("x = 1 + \\", True),
+            ("x = 1 + \\\n2", False),
+            ("# a comment: (", False),
+            ("if x:", True),
+            ("if x:\n    pass", True),
+            ("if x:\n    pass\n", False),
+            ("if x:\n    pass\n    ", False),
+            ("if x: pass", True),
+            ("if x:  # why", True),
+            ("if x:\n    f(\n\n", True),
+            ("if x:\n    pass\n# why", True),
+            ("match x:\n    case 1: pass", True),
+            ("async with x:", True),
+            ("await x", False),
+            ("def f(a: int,\n      b):", True),
+            ("x = {1: 2}", False),
+            ("x[1:\n2]", False),
+            ("lambda: 1", False),
+            ("@cache", True),
+            ("@cache\ndef f(): pass\n", False),
+            ("def f():\n    pass\n\nf()", False),
+            ("iffy = 1", False),
+            ("import x; x.y", False),
+            ("s = '''\nif x:\n'''", False),
+            ("'\\d'", False),  # without a warning
+            ("\0", False),
+        ):
+            with self.subTest(text), contextlib.redirect_stderr(io.StringIO()) as told:
+                self.assertIs(session.unfinished(text), want)
+                self.assertEqual(told.getvalue(), "")
+
+
 class Cells(unittest.TestCase):
     def setUp(self) -> None:
         loop = asyncio.new_event_loop()

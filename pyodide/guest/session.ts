@@ -7,7 +7,8 @@
  * each, or the answer to a frame of the cell's. Of a cell's frames each has the
  * cell's number. What they have beside a worker's:
  *
- *     {"cell":1,…}       a request: a cell, or a text to complete
+ *     {"cell":1,…}       a request: a cell, a text to complete, or one that may
+ *                        be unfinished
  *     {"stdin":S}        the answer to {"type":"stdin"}: a piece of the cell's
  *                        standard input in base64, empty at its end; null when
  *                        the cell is interrupted

@@ -1,17 +1,20 @@
 """Runs cells: programs that share one interpreter and its state, one after the other.
 
-A request is a cell, or a text that is to be completed; each is answered by one
-`result` frame. A cell may be interrupted from the moment it is taken up until its
+A request is a cell, a text that is to be completed, or one of which is asked whether
+it is unfinished; each is answered by one `result` frame. A cell may be interrupted from the moment it is taken up until its
 result is made; what was interrupted is an error like any other, and what ran
 before it stays.
 """
 
+import ast
 import asyncio
 import builtins
+import codeop
 import json
 import re
 import rlcompleter
 import sys
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, Protocol
@@ -23,6 +26,29 @@ from .runner import Ending, Program
 WORD = re.compile(r"(?<![\w.)\]}'\"])[^\W\d]\w*(\.\w*)*$")
 # The most names that a completion gives.
 MAX_NAMES = 200
+
+
+# Compiles text as far as it goes.
+STATEMENTS = codeop.CommandCompiler()
+STATEMENTS.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+TO_AST = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def unfinished(text: str) -> bool:
+    """Whether text, as it is typed, waits for another line.
+
+    A statement with a block ends with an empty line, as in Python's own REPL.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            if STATEMENTS(text, symbol="exec") is None:
+                return True
+            statements = compile(text, "<cell>", "exec", TO_AST).body
+    except runner.UNREADABLE:
+        return False  # an error that no line mends
+    if not statements or text.rpartition("\n")[2].strip() == "":
+        return False
+    return hasattr(statements[-1], "body") or isinstance(statements[-1], ast.Match)
 
 
 class Host(runner.Host, Protocol):
@@ -48,6 +74,8 @@ class Session:
         request = json.loads(line)
         if "complete" in request:
             ending = self._guarded(lambda: self._complete(request["complete"]), request["limit"])
+        elif "unfinished" in request:
+            ending = self._guarded(lambda: self._unfinished(request["unfinished"]), request["limit"])
         else:
             ending = self._guarded(lambda: self._cell(request), request["limit"])
         streams.flush()
@@ -131,3 +159,6 @@ class Session:
                 found.append(name)
         names = dict.fromkeys(name.rstrip("(): ") for name in found)
         return Ending(0, value=json.dumps(list(names)))
+
+    def _unfinished(self, text: str) -> Ending:
+        return Ending(0, value=json.dumps(unfinished(text)))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"rillbox/cache/cachetest"
 	"rillbox/supervisor"
 )
 
@@ -18,75 +19,34 @@ const (
 	py = supervisor.Python
 )
 
-func TestWhatIsUnfinishedWaitsForAnotherLine(t *testing.T) {
-	for _, row := range []struct {
-		language supervisor.Language
-		text     string
-		want     bool
-	}{
-		{py, "", false},
-		{py, "x = 1", false},
-		{py, "x =", false}, // an error, which no line mends
-		{py, "f(", true},
-		{py, "f(\n1)", false},
-		{py, "f(]", false},
-		{py, "[1, {2: (3", true},
-		{py, "'''a", true},
-		{py, "'''a\n\n", true},
-		{py, "'''a'''", false},
-		{py, "'a", false},
-		{py, "'(' + \"[\"", false},
-		{py, `'\'('`, false},
-		{py, `"""a\"""`, true},
-		{py, "x = 1 + \\", true},
-		{py, "x = 1 + \\\n2", false},
-		{py, "# a comment: (", false},
-		{py, "if x:", true},
-		{py, "if x:\n    pass", true},
-		{py, "if x:\n    pass\n", false},
-		{py, "if x:\n    pass\n    ", false},
-		{py, "if x: pass", true},
-		{py, "if x:  # why", true},
-		{py, "if x:\n    f(\n\n", true},
-		{py, "def f(a: int,\n      b):", true},
-		{py, "x = {1: 2}", false},
-		{py, "x[1:\n2]", false},
-		{py, "lambda: 1", false},
-		{py, "@cache", true},
-		{py, "@cache\ndef f(): pass\n", false},
-		{py, "iffy = 1", false},
-		{py, "import x; x.y", false},
-		{py, "s = '''\nif x:\n'''", false},
-		{js, "", false},
-		{js, "let x = 1", false},
-		{js, "let x = {", true},
-		{js, "let x = {\n a: 1 }", false},
-		{js, "f(", true},
-		{js, "f)", false},
-		{js, "`a ${", true},
-		{js, "`a\n", true},
-		{js, "`a\n`", false},
-		{js, "'a", false},
-		{js, "/* a", true},
-		{js, "// {", false},
-		{js, "/[{(]/.test('x')", false},
-		{js, "if (x) {", true},
-		{js, "await fetch(x)", false},
-		{js, "import { a } from 'x'", false},
-		{js, "import {", true},
-		{js, "<div>", true},
-		{ts, "interface A {", true},
-		{ts, "type A<T> = T extends", true},
-		{ts, "let x: number = 1", false},
-		{ts, "enum E { A }", false},
-	} {
-		if got := unfinished(row.language, row.text); got != row.want {
-			t.Errorf("%s %q is unfinished: %v, want %v", row.language, row.text, got, row.want)
-		}
+// sessionIn opens a session of a language, as a REPL does.
+func sessionIn(t *testing.T, name supervisor.Language) *repl {
+	t.Helper()
+	dir, err := cachetest.Dir()
+	if err != nil {
+		t.Fatal(err)
 	}
+	a := &app{config: newConfig(), log: cachetest.Logger(t), quiet: true}
+	a.config.CacheDir, a.config.Warm = dir, 0
+	engines, err := a.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeEngines(engines) })
+	of, err := languageNamed(string(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &repl{a: a, engines: engines, language: of, out: a.newOutput()}
+	if err := r.open(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
+	needRuntimes(t)
+	sessions := map[supervisor.Language]*repl{js: sessionIn(t, js), ts: sessionIn(t, ts), py: sessionIn(t, py)}
 	for _, row := range []struct {
 		name     string
 		language supervisor.Language
@@ -109,7 +69,9 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 		{"an end too early", py, []string{"a\n", "f(\n"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := &piped{language: row.language, lines: bufio.NewReader(strings.NewReader("\n" + strings.Join(row.cells, ""))), limit: 1 << 20}
+			r := sessions[row.language]
+			p := &piped{lines: bufio.NewReader(strings.NewReader("\n" + strings.Join(row.cells, ""))), limit: 1 << 20, continues: r.language.continues,
+				unfinished: func(text string) bool { return r.unfinished(t.Context(), text) }}
 			var got []string
 			for {
 				cell, err := p.next()
@@ -129,19 +91,22 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 }
 
 func TestACellIsNoLongerThanAProgramMayBe(t *testing.T) {
-	p := &piped{language: py, lines: bufio.NewReader(strings.NewReader("f(\n" + strings.Repeat("1,\n", 1000))), limit: 100}
+	p := &piped{lines: bufio.NewReader(strings.NewReader("f(\n" + strings.Repeat("1,\n", 1000))), limit: 100, unfinished: hasOpenBracket}
 	cell, err := p.next()
 	if err != nil || len(cell) > 110 {
 		t.Errorf("a cell has %d bytes (%v), and may have 100 and what it takes to see that it is too long", len(cell), err)
 	}
 }
 
+// hasOpenBracket finds unfinished what has more brackets that open than that close.
+func hasOpenBracket(text string) bool { return strings.Count(text, "(") > strings.Count(text, ")") }
+
 func FuzzPiped(f *testing.F) {
 	for _, seed := range []string{"a\nb\n", "def f():\n  1\nf()", "'''\n", "\\", "@a\n", "(\n)\n", "'\\\n'", "if a: b\nelse: c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p := &piped{language: py, lines: bufio.NewReader(strings.NewReader(text)), limit: 1 << 20}
+		p := &piped{lines: bufio.NewReader(strings.NewReader(text)), limit: 1 << 20, unfinished: hasOpenBracket, continues: scriptContinues}
 		var all strings.Builder
 		for {
 			cell, err := p.next()
