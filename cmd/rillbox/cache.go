@@ -91,7 +91,7 @@ func newCacheTrim(a *app) *cobra.Command {
 			return printFreed(cmd.OutOrStdout(), freed, err)
 		}),
 	}
-	cmd.Flags().Var(size(&limit), "max", "`SIZE` to trim to, such as 2GiB (default: cache_max_bytes)")
+	cmd.Flags().Var(size(&limit, 0), "max", "`SIZE` to trim to, such as 2GiB (default: cache_max_bytes)")
 	return cmd
 }
 

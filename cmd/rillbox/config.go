@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 )
 
@@ -46,7 +45,7 @@ func (c *config) describe() string {
 // print writes the settings in force as TOML, with a comment on where each is from.
 func (c *config) print(w io.Writer) error {
 	for _, s := range c.settings {
-		line, err := toml.Marshal(map[string]any{"": s.value.TOML()})
+		line, err := toTOML(s.value)
 		if err != nil {
 			return fmt.Errorf("setting %s: %w", s.key, err)
 		}
@@ -54,7 +53,7 @@ func (c *config) print(w io.Writer) error {
 		if v, ok := s.value.(*variables); ok {
 			from += v.hidden()
 		}
-		if _, err := fmt.Fprintf(w, "%-46s # %s\n", s.key+strings.TrimPrefix(strings.TrimSpace(string(line)), "''"), from); err != nil {
+		if _, err := fmt.Fprintf(w, "%-46s # %s\n", s.key+" = "+line, from); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func (a *app) examineWorkspace() check {
 	if err != nil {
 		return check{Name: "workspace", Problem: err.Error(), Advice: "nothing starts until the setting names another directory, or none"}
 	}
-	return check{Name: "workspace", Detail: directory{shared}.String()}
+	return check{Name: "workspace", Detail: formatShared(*shared)}
 }
 
 // examineWall says which wall stands around programs.

@@ -5,9 +5,9 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 )
 
@@ -42,17 +42,13 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		_ = c.policy().Validate()
-		table := map[string]any{}
-		for _, s := range c.settings {
-			table[s.key] = s.value.TOML()
-		}
-		written, err := toml.Marshal(table)
-		if err != nil {
+		var written strings.Builder
+		if err := c.print(&written); err != nil {
 			t.Fatalf("%q can't be written: %v", text, err)
 		}
-		again, err := read(t, written)
+		again, err := read(t, []byte(written.String()))
 		if err != nil {
-			t.Fatalf("%q became %q: %v", text, written, err)
+			t.Fatalf("%q became %q: %v", text, written.String(), err)
 		}
 		for i, s := range c.settings {
 			if have := again.settings[i].value.String(); have != s.value.String() {

@@ -108,6 +108,9 @@ without a network.`,
 	a.config.bindFlags(root.PersistentFlags(), common, commonSettings...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		near := ""
+		if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) && invalid.GetFlag().Name == secretSetting {
+			err = fmt.Errorf("--%s: %w", secretSetting, invalid.Unwrap())
+		}
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 			var names []string
 			cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })

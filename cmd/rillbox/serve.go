@@ -71,11 +71,13 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	workspace := ""
 	if shared != nil {
 		engines.Share(*shared)
+		workspace = formatShared(*shared)
 	}
 
-	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", directory{shared}.String())
+	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", workspace)
 	a.tellWall()
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,

@@ -23,7 +23,9 @@ import (
 )
 
 // config holds the effective settings: flags over environment over the TOML
-// file over defaults.
+// file over defaults. They are merged here and not by koanf: it forgets where a
+// value came from, and the table below would still be needed for flags, help,
+// unknown names and the values that no error may show.
 type config struct {
 	CacheDir      string
 	CacheMaxBytes int64
@@ -59,12 +61,15 @@ type config struct {
 type setting struct {
 	key   string // the TOML key, with a dot in a table; the flag is the same with dashes
 	env   string
-	value value
+	value pflag.Value
 	help  string
 	from  string // where the value in force came from, for people
 }
 
 func (s setting) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(s.key) }
+
+// secretSetting is the one whose values no error may have.
+const secretSetting = "env"
 
 // leastMemory is the least that a program can do something with.
 const leastMemory = 16 << 20
@@ -88,7 +93,7 @@ func newConfig() *config {
 		Limits:        supervisor.DefaultLimits(),
 		LogLevel:      "info",
 	}
-	add := func(key string, v value, help string) {
+	add := func(key string, v pflag.Value, help string) {
 		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if strings.HasSuffix(key, "_permission_args") {
 			env = strings.ToUpper(key)
@@ -96,7 +101,7 @@ func newConfig() *config {
 		c.settings = append(c.settings, setting{key, env, v, help, "default"})
 	}
 	add("cache_dir", text(&c.CacheDir), "where runtimes and packages are kept")
-	add("cache_max_bytes", size(&c.CacheMaxBytes), "trim the cache to this size by last use; 0 means no limit")
+	add("cache_max_bytes", size(&c.CacheMaxBytes, 0), "trim the cache to this size by last use; 0 means no limit")
 	add("offline", boolean(&c.Offline), "use the cache only, never the network")
 	add("deno", text(&c.DenoPath), "a Deno binary of your own, of the pinned version")
 	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
@@ -104,8 +109,8 @@ func newConfig() *config {
 	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
 	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
-	add("workspace", directory{&c.Workspace}, "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
-	add("env", &variables{p: &c.Env}, "environment variables that programs get: NAME for the one that rillbox has, or NAME=value, which nothing shows again")
+	add("workspace", directory(&c.Workspace), "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
+	add(secretSetting, &variables{list{p: &c.Env}}, "environment variables that programs get: NAME for the one that rillbox has, or NAME=value, which nothing shows again")
 	add("env_file", text(&c.EnvFile), "file with more of them, one NAME=value a line, for secrets; env outweighs it")
 	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
 	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages and hosts that may be used, as globs; empty means any")
@@ -119,17 +124,17 @@ func newConfig() *config {
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("cpu_time", duration(&c.Limits.CPUTime), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
 	add("install_timeout", duration(&c.Limits.InstallTimeout), "time for fetching a program's packages")
-	add("memory", sizeFrom(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
+	add("memory", size(&c.Limits.Memory, leastMemory), "memory of a program, above what its runtime needs")
 	add("cpus", processors(&c.Limits.CPUs), "processors' worth of time that a program gets, however many threads it has; 0.5 is half of one")
-	add("output", size(&c.Output), "bytes kept of each output stream")
-	add("stdout_size", optionalSize(&c.StdoutSize), "bytes kept of standard output, where that is not what output says")
-	add("stderr_size", optionalSize(&c.StderrSize), "bytes kept of standard error, where that is not what output says")
-	add("code_size", size(&c.Limits.Code), "largest program that a client may send")
-	add("stdin_size", size(&c.Limits.Stdin), "largest standard input that a client may send")
-	add("file_size", size(&c.Limits.FileBytes), "largest file that a program may write")
-	add("disk", sizeFrom(&c.Limits.Disk, leastDisk), "bytes that the files of a session, or of one program's directory, may have in all")
-	add("client_disk", sizeFrom(&c.Limits.ClientDisk, leastDisk), "bytes that the files of all sessions of one client may have")
-	add("displays", size(&c.Limits.Displays), "bytes kept of what a program shows (pictures, tables)")
+	add("output", size(&c.Output, 0), "bytes kept of each output stream")
+	add("stdout_size", size(&c.StdoutSize, notSet), "bytes kept of standard output, where that is not what output says")
+	add("stderr_size", size(&c.StderrSize, notSet), "bytes kept of standard error, where that is not what output says")
+	add("code_size", size(&c.Limits.Code, 0), "largest program that a client may send")
+	add("stdin_size", size(&c.Limits.Stdin, 0), "largest standard input that a client may send")
+	add("file_size", size(&c.Limits.FileBytes, 0), "largest file that a program may write")
+	add("disk", size(&c.Limits.Disk, leastDisk), "bytes that the files of a session, or of one program's directory, may have in all")
+	add("client_disk", size(&c.Limits.ClientDisk, leastDisk), "bytes that the files of all sessions of one client may have")
+	add("displays", size(&c.Limits.Displays, 0), "bytes kept of what a program shows (pictures, tables)")
 	add("sessions", count(&c.Limits.Sessions), "sessions that one client may have")
 	add("all_sessions", count(&c.Limits.AllSessions), "sessions that all clients together may have")
 	add("session_idle", duration(&c.Limits.SessionIdle), "how long a session lasts without use when its client asks for nothing else")
@@ -191,33 +196,32 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 		env[name] = text
 	}
 	var wrong []error
+	var keys, known []string
 	for i := range c.settings {
 		s := &c.settings[i]
+		keys, known = append(keys, s.key), append(known, s.env)
 		inFile, fileHas := table[s.key]
 		delete(table, s.key)
 		inEnv, envHas := env[s.env]
 		delete(env, s.env)
+		var err error
+		what := ""
 		switch flag := given.Lookup(s.flag()); {
 		case flag != nil && flag.Changed:
 			s.from = "--" + s.flag()
 		case envHas:
-			s.from = s.env
-			if err := s.value.Set(inEnv); err != nil {
-				wrong = append(wrong, fmt.Errorf("environment variable %s=%q: %w", s.env, inEnv, err))
-			}
+			s.from, what = s.env, fmt.Sprintf("environment variable %s=%q", s.env, inEnv)
+			err = s.value.Set(inEnv)
 		case fileHas:
-			s.from = c.file
-			if err := s.value.SetTOML(inFile); err != nil {
-				wrong = append(wrong, fmt.Errorf("%s: %s = %v: %w", c.file, s.key, inFile, err))
-			}
+			s.from, what = c.file, fmt.Sprintf("%s: %s = %v", c.file, s.key, inFile)
+			err = setTOML(s.value, inFile)
 		}
-		if v, ok := s.value.(*variables); ok && v.wrong != nil {
-			wrong = append(wrong, fmt.Errorf("%s from %s: %w", s.key, s.from, v.wrong))
+		if s.key == secretSetting {
+			what = s.key + " from " + s.from
 		}
-	}
-	var keys, known []string
-	for _, s := range c.settings {
-		keys, known = append(keys, s.key), append(known, s.env)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", what, err))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		wrong = append(wrong, fmt.Errorf("%s: unknown key %q%s", c.file, key, didYouMean(key, keys)))
@@ -235,18 +239,15 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 
 // complete replaces what has a default that depends on the machine.
 func (c *config) complete() error {
+	var err error
 	if c.CacheDir == "" {
-		dir, err := cache.DefaultDir()
-		if err != nil {
-			return fmt.Errorf("cannot tell where to keep the cache: %w; set RILLBOX_CACHE_DIR", err)
-		}
-		c.CacheDir = dir
+		c.CacheDir, err = cache.DefaultDir()
+	} else {
+		c.CacheDir, err = filepath.Abs(c.CacheDir)
 	}
-	dir, err := filepath.Abs(c.CacheDir)
 	if err != nil {
-		return fmt.Errorf("cache_dir %q: %w", c.CacheDir, err)
+		return fmt.Errorf("cannot tell where to keep the cache: %w; set RILLBOX_CACHE_DIR", err)
 	}
-	c.CacheDir = dir
 	if c.Variables, err = readVariables(c.EnvFile); err != nil {
 		return err
 	}
@@ -258,12 +259,8 @@ func (c *config) complete() error {
 	if c.StderrSize != notSet {
 		c.Limits.Stderr = c.StderrSize
 	}
-	if c.Limits.MaxTimeout < c.Limits.Timeout {
-		c.Limits.MaxTimeout = c.Limits.Timeout
-	}
-	if c.Limits.MaxSessionIdle < c.Limits.SessionIdle {
-		c.Limits.MaxSessionIdle = c.Limits.SessionIdle
-	}
+	c.Limits.MaxTimeout = max(c.Limits.MaxTimeout, c.Limits.Timeout)
+	c.Limits.MaxSessionIdle = max(c.Limits.MaxSessionIdle, c.Limits.SessionIdle)
 	return nil
 }
 

@@ -66,7 +66,7 @@ func TestSharable(t *testing.T) {
 		t.Run(workspace, func(t *testing.T) {
 			a := &app{config: newConfig()}
 			a.config.CacheDir, a.config.file = filepath.Join(place, "home", "cache"), filepath.Join(place, "etc", "config.toml")
-			if err := (directory{&a.config.Workspace}).Set(workspace); err != nil {
+			if err := directory(&a.config.Workspace).Set(workspace); err != nil {
 				t.Fatal(err)
 			}
 			shared, err := a.shared()
@@ -104,10 +104,9 @@ func TestWorkspaceAsASetting(t *testing.T) {
 		if err != nil || c.Workspace != want {
 			t.Errorf("%q is %+v (%v), want %+v", text, c.Workspace, err, want)
 		}
-		var again directory
-		again.p = &supervisor.Shared{}
-		if err := again.SetTOML((directory{&c.Workspace}).TOML()); err != nil || *again.p != want {
-			t.Errorf("%q written and read again is %+v (%v)", text, *again.p, err)
+		var again supervisor.Shared
+		if err := directory(&again).Set(formatShared(c.Workspace)); err != nil || again != want {
+			t.Errorf("%q written and read again is %+v (%v)", text, again, err)
 		}
 	}
 	if _, err := load(t, "", []string{"RILLBOX_WORKSPACE=:ro"}); err == nil {

@@ -6,29 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/docker/go-units"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/pflag"
+	"github.com/xhit/go-str2duration/v2"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
-// A value is one setting's place in a config: it reads the setting from text
-// (a flag or an environment variable) and from what TOML holds. It is a
-// pflag.Value, so that the same code reads flags.
-type value interface {
-	// Set reads the value from a flag or an environment variable.
-	Set(text string) error
-	// SetTOML reads it from what a TOML file holds for its key.
-	SetTOML(v any) error
-	// TOML is the value in the form that a TOML file has for it.
-	TOML() any
-	String() string
-	Type() string
-}
-
-// scalar is a value with one word for its text.
+// A scalar is the place of a setting that is written as one text, in a flag, an
+// environment variable or the TOML file.
 type scalar[T any] struct {
 	p      *T
 	kind   string
@@ -45,40 +38,73 @@ func (s scalar[T]) Set(text string) error {
 	return nil
 }
 
-func (s scalar[T]) SetTOML(v any) error {
-	switch v := v.(type) {
-	case string:
-		return s.Set(v)
-	case bool, int64, float64:
-		return s.Set(fmt.Sprint(v))
-	}
-	return fmt.Errorf("want a %s, not %v", s.kind, v)
-}
-
-func (s scalar[T]) TOML() any {
-	switch v := any(*s.p).(type) {
-	case bool, int, float64:
-		return v
-	}
-	return s.String()
-}
-
-func (s scalar[T]) String() string {
-	if s.p == nil {
-		return ""
-	}
-	return s.format(*s.p)
-}
+func (s scalar[T]) String() string { return s.format(*s.p) }
 
 func (s scalar[T]) Type() string { return s.kind }
 
-func text(p *string) value {
-	same := func(s string) string { return s }
-	return scalar[string]{p, "string", func(s string) (string, error) { return s, nil }, same}
+// listed is a setting that is a list in the TOML file.
+type listed interface {
+	Replace(items []string) error
+	GetSlice() []string
 }
 
-// name is a text of one line without what can't be seen, or empty.
-func name(p *string) value {
+// setTOML gives a setting what the TOML file holds for it.
+func setTOML(to pflag.Value, v any) error {
+	list, isList := to.(listed)
+	switch v := v.(type) {
+	case string:
+		if !isList || to.Type() == permissionFlags {
+			return to.Set(v)
+		}
+	case bool, int64, float64:
+		if !isList && to.Type() != ofText {
+			return to.Set(fmt.Sprint(v))
+		}
+	case []any:
+		items := []string{}
+		for _, item := range v {
+			if text, ok := item.(string); ok {
+				items = append(items, text)
+			}
+		}
+		if isList && len(items) == len(v) {
+			return list.Replace(items)
+		}
+	}
+	if isList {
+		return errors.New("want a list of strings")
+	}
+	return fmt.Errorf("want a %s", to.Type())
+}
+
+// toTOML is what the TOML file would have for a setting.
+func toTOML(v pflag.Value) (string, error) {
+	var form any = v.String()
+	if l, ok := v.(listed); ok {
+		form = l.GetSlice()
+	} else if v.Type() == ofNumber || v.Type() == ofBool {
+		return v.String(), nil
+	}
+	line, err := toml.Marshal(map[string]any{"": form})
+	return strings.TrimPrefix(strings.TrimSpace(string(line)), "'' = "), err
+}
+
+// The kinds of settings that are told apart by them.
+const (
+	ofText          = "string"
+	ofNumber        = "number"
+	ofBool          = "bool"
+	permissionFlags = "flags"
+)
+
+func asItIs(s string) string { return s }
+
+func text(p *string) pflag.Value {
+	return scalar[string]{p, ofText, func(s string) (string, error) { return s, nil }, asItIs}
+}
+
+// name is a text of one line of visible characters, or empty.
+func name(p *string) pflag.Value {
 	const most = 200 // bytes
 	parse := func(s string) (string, error) {
 		if s != supervisor.ShowLine(s, most) {
@@ -86,23 +112,21 @@ func name(p *string) value {
 		}
 		return s, nil
 	}
-	return scalar[string]{p, "string", parse, func(s string) string { return s }}
+	return scalar[string]{p, ofText, parse, asItIs}
 }
 
 // choice is a text that must be one of the words given.
-func choice(p *string, words ...string) value {
+func choice(p *string, words ...string) pflag.Value {
 	parse := func(s string) (string, error) {
-		for _, w := range words {
-			if s == w {
-				return s, nil
-			}
+		if !slices.Contains(words, s) {
+			return "", fmt.Errorf("want one of %s", strings.Join(words, ", "))
 		}
-		return "", fmt.Errorf("want one of %s", strings.Join(words, ", "))
+		return s, nil
 	}
-	return scalar[string]{p, "word", parse, func(s string) string { return s }}
+	return scalar[string]{p, "word", parse, asItIs}
 }
 
-func boolean(p *bool) value {
+func boolean(p *bool) pflag.Value {
 	parse := func(s string) (bool, error) {
 		v, err := strconv.ParseBool(s)
 		if err != nil {
@@ -110,19 +134,17 @@ func boolean(p *bool) value {
 		}
 		return v, nil
 	}
-	return scalar[bool]{p, "bool", parse, strconv.FormatBool}
+	return scalar[bool]{p, ofBool, parse, strconv.FormatBool}
 }
 
-func count(p *int) value {
-	return number(p, math.MaxInt, "want a whole number from 0")
-}
+func count(p *int) pflag.Value { return countTo(p, math.MaxInt) }
 
 // countTo is a count up to most.
-func countTo(p *int, most int) value {
-	return number(p, most, fmt.Sprintf("want a whole number from 0 to %d", most))
-}
-
-func number(p *int, most int, want string) value {
+func countTo(p *int, most int) pflag.Value {
+	want := "want a whole number from 0"
+	if most != math.MaxInt {
+		want += fmt.Sprintf(" to %d", most)
+	}
 	parse := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > most {
@@ -130,7 +152,7 @@ func number(p *int, most int, want string) value {
 		}
 		return n, nil
 	}
-	return scalar[int]{p, "number", parse, strconv.Itoa}
+	return scalar[int]{p, ofNumber, parse, strconv.Itoa}
 }
 
 // The fewest processors that a program gets somewhere with, and more than any
@@ -138,7 +160,7 @@ func number(p *int, most int, want string) value {
 const fewestCPUs, mostCPUs = 0.1, 1024
 
 // processors is a number of processors, in parts too.
-func processors(p *float64) value {
+func processors(p *float64) pflag.Value {
 	parse := func(s string) (float64, error) {
 		n, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(n >= fewestCPUs && n <= mostCPUs) { // also when it is no number
@@ -146,145 +168,75 @@ func processors(p *float64) value {
 		}
 		return n, nil
 	}
-	format := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-	return scalar[float64]{p, "number", parse, format}
+	return scalar[float64]{p, ofNumber, parse, func(n float64) string { return fmt.Sprint(n) }}
 }
 
-// duration is a Go duration; a bare number counts seconds, and days ("7d") are
-// known beside Go's units.
-func duration(p *time.Duration) value {
+// duration is a Go duration with days ("7d") and weeks; a bare number counts seconds.
+func duration(p *time.Duration) pflag.Value {
 	parse := func(s string) (time.Duration, error) {
-		wrong := errors.New(`want a time such as "30s", "5m" or "7d"`)
 		if n, err := strconv.ParseFloat(s, 64); err == nil {
 			s = strconv.FormatFloat(n, 'f', -1, 64) + "s"
 		}
-		if days, ok := strings.CutSuffix(s, "d"); ok {
-			n, err := strconv.Atoi(days)
-			if err != nil || n < 0 || n > 36500 {
-				return 0, wrong
-			}
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-		d, err := time.ParseDuration(s)
+		d, err := str2duration.ParseDuration(s)
 		if err != nil || d < 0 {
-			return 0, wrong
+			return 0, errors.New(`want a time such as "30s", "5m" or "7d"`)
 		}
 		return d, nil
 	}
-	return scalar[time.Duration]{p, "time", parse, formatDuration}
+	return scalar[time.Duration]{p, "time", parse, str2duration.String}
 }
 
-func formatDuration(d time.Duration) string {
-	if d >= 24*time.Hour && d%(24*time.Hour) == 0 {
-		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// byteUnits are the units of sizes, largest first.
-var byteUnits = []struct {
-	suffix string
-	bytes  int64
-}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
-
-// size is a number of bytes, with or without a unit ("512MiB").
-func size(p *int64) value { return sizeFrom(p, 0) }
-
-// notSet is an optional size that was not given.
+// notSet is a size that was not given.
 const notSet = -1
 
-// optionalSize is a size, or nothing.
-func optionalSize(p *int64) value {
-	s := sizeFrom(p, 0)
-	parse := func(text string) (int64, error) {
-		if text == "" {
+// size is a number of bytes of at least some, with or without a unit ("512MiB").
+// Where the least is notSet, it may be empty.
+func size(p *int64, least int64) pflag.Value {
+	const example = `such as "512MiB" (units: B, KiB, MiB, GiB, TiB)`
+	parse := func(s string) (int64, error) {
+		if s == "" && least == notSet {
 			return notSet, nil
 		}
-		return s.parse(text)
-	}
-	format := func(n int64) string {
-		if n == notSet {
-			return ""
+		n, err := units.RAMInBytes(strings.TrimSpace(s))
+		if err != nil || n < 0 || n > 1<<62 { // too large a float has no defined value
+			return 0, errors.New("want a number of bytes, " + example)
 		}
-		return formatSize(n)
-	}
-	return scalar[int64]{p, "size", parse, format}
-}
-
-// sizeFrom is a size of at least some bytes.
-func sizeFrom(p *int64, least int64) scalar[int64] {
-	parse := func(s string) (int64, error) {
-		number, unit := strings.TrimSpace(s), int64(1)
-		for _, u := range byteUnits {
-			if rest, ok := strings.CutSuffix(number, u.suffix); ok {
-				number, unit = strings.TrimSpace(rest), u.bytes
-				break
-			}
+		if n < least {
+			return 0, fmt.Errorf("the least is %s; want a size %s", formatSize(least), example)
 		}
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n < 0 || n > (1<<62)/unit {
-			return 0, errors.New(`want a number of bytes, such as "512MiB" (units: B, KiB, MiB, GiB, TiB)`)
-		}
-		if n*unit < least {
-			return 0, fmt.Errorf(`the least is %s; want a size such as "512MiB" (units: B, KiB, MiB, GiB, TiB)`, formatSize(least))
-		}
-		return n * unit, nil
+		return n, nil
 	}
 	return scalar[int64]{p, "size", parse, formatSize}
 }
 
-// formatSize is n in the largest unit that divides it.
+// formatSize is n in the largest unit, exactly.
 func formatSize(n int64) string {
-	for _, u := range byteUnits {
-		if n >= u.bytes && n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.suffix
-		}
+	if n == notSet {
+		return ""
 	}
-	return strconv.FormatInt(n, 10)
+	return units.CustomSize("%v%s", float64(n), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"})
 }
-
-// directory is a directory to share, "DIR" or "DIR:ro"; see share.
-type directory struct{ p *supervisor.Shared }
 
 const readOnlySuffix = ":ro"
 
-func (d directory) Set(text string) error {
-	path, readOnly := strings.CutSuffix(text, readOnlySuffix)
-	if path == "" && readOnly {
-		return errors.New("want a directory before " + readOnlySuffix)
+// directory is a directory to share, "DIR" or "DIR:ro"; see share.
+func directory(p *supervisor.Shared) pflag.Value {
+	parse := func(s string) (supervisor.Shared, error) {
+		path, readOnly := strings.CutSuffix(s, readOnlySuffix)
+		if path == "" && readOnly {
+			return supervisor.Shared{}, errors.New("want a directory before " + readOnlySuffix)
+		}
+		return supervisor.Shared{Path: path, ReadOnly: readOnly}, nil
 	}
-	*d.p = supervisor.Shared{Path: path, ReadOnly: readOnly}
-	return nil
+	return scalar[supervisor.Shared]{p, ofText, parse, formatShared}
 }
 
-func (d directory) SetTOML(v any) error {
-	text, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("want a string, not %v", v)
+func formatShared(s supervisor.Shared) string {
+	if s.ReadOnly {
+		return s.Path + readOnlySuffix
 	}
-	return d.Set(text)
+	return s.Path
 }
-
-func (d directory) TOML() any { return d.String() }
-
-func (d directory) String() string {
-	switch {
-	case d.p == nil || d.p.Path == "":
-		return ""
-	case d.p.ReadOnly:
-		return d.p.Path + readOnlySuffix
-	}
-	return d.p.Path
-}
-
-func (d directory) Type() string { return "DIR[:ro]" }
 
 // list is a list of strings without commas, written with commas between them.
 // A flag given again adds to the list.
@@ -297,29 +249,30 @@ func (l *list) Set(text string) error {
 	if !l.given {
 		*l.p, l.given = []string{}, true
 	}
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			*l.p = append(*l.p, item)
-		}
-	}
+	*l.p = append(*l.p, items(text)...)
 	return nil
 }
 
-func (l *list) SetTOML(v any) (err error) {
-	*l.p, err = stringsOf(v)
-	return err
+func (l *list) Replace(items []string) error {
+	*l.p = items
+	return nil
 }
 
-func (l *list) TOML() any { return append([]string{}, *l.p...) }
+func (l *list) GetSlice() []string { return append([]string{}, *l.p...) }
 
-func (l *list) String() string {
-	if l.p == nil {
-		return ""
-	}
-	return strings.Join(*l.p, ",")
-}
+func (l *list) String() string { return strings.Join(*l.p, ",") }
 
 func (l *list) Type() string { return "list" }
+
+// items are what stands between the commas of a text.
+func items(text string) (list []string) {
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}
 
 // flags are Deno's permission flags, written as on a command line.
 type flags struct{ p *deno.Permissions }
@@ -329,42 +282,13 @@ func (f flags) Set(text string) (err error) {
 	return err
 }
 
-func (f flags) SetTOML(v any) error {
-	if text, ok := v.(string); ok {
-		return f.Set(text)
-	}
-	words, err := stringsOf(v)
-	if err != nil {
-		return err
-	}
-	*f.p, err = deno.Parse(words)
+func (f flags) Replace(items []string) (err error) {
+	*f.p, err = deno.Parse(items)
 	return err
 }
 
-func (f flags) TOML() any { return append([]string{}, f.p.Args()...) }
+func (f flags) GetSlice() []string { return append([]string{}, f.p.Args()...) }
 
-func (f flags) String() string {
-	if f.p == nil {
-		return ""
-	}
-	return strings.Join(f.p.Args(), " ")
-}
+func (f flags) String() string { return strings.Join(f.p.Args(), " ") }
 
-func (f flags) Type() string { return "flags" }
-
-// stringsOf reads a TOML array of strings.
-func stringsOf(v any) ([]string, error) {
-	items, ok := v.([]any)
-	if !ok {
-		return nil, fmt.Errorf("want a list of strings, not %v", v)
-	}
-	list := []string{}
-	for _, item := range items {
-		s, ok := item.(string)
-		if !ok {
-			return nil, fmt.Errorf("want a list of strings; %v is none", item)
-		}
-		list = append(list, s)
-	}
-	return list, nil
-}
+func (f flags) Type() string { return permissionFlags }

@@ -6,64 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"rillbox/deno"
 )
 
 // variables are environment variables for programs, NAME or NAME=value each. Values
-// may be secrets: nothing that is shown has one, and no error, those of who reads
-// flags included. So Set never fails; wrong says what it has met.
-type variables struct {
-	p     *[]string
-	given bool // Set was called, so the list is no longer the default
-	wrong error
-}
+// may be secrets: neither an error here nor what is printed has one.
+type variables struct{ list }
 
 // Set reads a list with commas. A value may have commas only in a TOML list or in
 // env_file: here none can be told from the list's own.
 func (v *variables) Set(text string) error {
-	if !v.given {
-		*v.p, v.given = []string{}, true
-	}
 	value := false
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
+	for _, item := range items(text) {
 		if value && !strings.Contains(item, "=") {
-			v.wrong = errors.New("what follows the comma after a value may be a name or a part of the value: put names first, and values with commas into env_file, or into a list in the TOML file")
-			return nil
+			return errors.New("what follows the comma after a value may be a name or a part of the value: put names first, and values with commas into env_file, or into a list in the TOML file")
 		}
 		value = value || strings.Contains(item, "=")
-		v.add(item)
-	}
-	return nil
-}
-
-func (v *variables) SetTOML(list any) error {
-	items, ok := list.([]any)
-	if !ok {
-		v.wrong = errors.New("want a list of strings")
-		return nil
-	}
-	for i, item := range items {
-		text, ok := item.(string)
-		if !ok {
-			v.wrong = fmt.Errorf("want a list of strings; item %d is none", i+1)
-			return nil
+		if err := checkVariable(item); err != nil {
+			return err
 		}
-		v.add(text)
 	}
-	return nil
+	return v.list.Set(text)
 }
 
-func (v *variables) add(item string) {
-	if err := checkVariable(item); err != nil {
-		v.wrong = err
-		return
+func (v *variables) Replace(items []string) error {
+	for _, item := range items {
+		if err := checkVariable(item); err != nil {
+			return err
+		}
 	}
-	*v.p = append(*v.p, item)
+	return v.list.Replace(items)
 }
 
 func checkVariable(item string) error {
@@ -77,19 +52,13 @@ func checkVariable(item string) error {
 	return nil
 }
 
-// TOML has the names without values: those with one are left out, so that what is
-// printed and read again gives no program a wrong value.
-func (v *variables) TOML() any {
-	names := []string{}
-	for _, item := range *v.p {
-		if !strings.Contains(item, "=") {
-			names = append(names, item)
-		}
-	}
-	return names
+// GetSlice has the names without values: those with one are left out, so that what
+// is printed and read again gives no program a wrong value.
+func (v *variables) GetSlice() []string {
+	return slices.DeleteFunc(v.list.GetSlice(), func(item string) bool { return strings.Contains(item, "=") })
 }
 
-// hidden says of which variables TOML says nothing.
+// hidden says which variables GetSlice leaves out.
 func (v *variables) hidden() string {
 	var names []string
 	for _, item := range *v.p {
@@ -103,14 +72,7 @@ func (v *variables) hidden() string {
 	return "; not shown, as they have values of their own: " + strings.Join(names, ", ")
 }
 
-func (v *variables) String() string {
-	if v.p == nil {
-		return ""
-	}
-	return strings.Join(v.TOML().([]string), ",")
-}
-
-func (v *variables) Type() string { return "list" }
+func (v *variables) String() string { return strings.Join(v.GetSlice(), ",") }
 
 // readVariables reads a file of variables as `docker run --env-file` has it: a line
 // is NAME=value, or NAME for the one that we have; empty lines and those that begin
