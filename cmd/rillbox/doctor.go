@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 )
@@ -177,12 +178,12 @@ func versions(d supervisor.Description) string {
 
 func printChecks(w io.Writer, checks []check) error {
 	for _, c := range checks {
-		mark, text := paint(os.Stdout, green, "ok  "), c.Detail
+		mark, text := terminal.Paint(os.Stdout, terminal.Green, "ok  "), c.Detail
 		switch {
 		case c.bad():
-			mark, text = paint(os.Stdout, red, "BAD "), c.Problem
+			mark, text = terminal.Paint(os.Stdout, terminal.Red, "BAD "), c.Problem
 		case c.Problem != "":
-			mark, text = paint(os.Stdout, yellow, "note"), c.Problem
+			mark, text = terminal.Paint(os.Stdout, terminal.Yellow, "note"), c.Problem
 		}
 		if c.Advice != "" {
 			text += "; " + c.Advice

@@ -22,8 +22,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
-	"rillbox/supervisor"
 )
 
 func main() {
@@ -58,7 +58,7 @@ func execute(args []string) int {
 	if errors.Is(err, syscall.EPIPE) { // where SIGPIPE is ignored, which else ended us
 		return statusPipe
 	}
-	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
+	terminal.PrintError(err)
 	if !a.parsed {
 		return statusUsage
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 )
 
@@ -37,7 +38,7 @@ func sessionIn(t *testing.T, name supervisor.Language) *repl {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &repl{a: a, engines: engines, language: of, out: a.newOutput()}
+	r := &repl{a: a, engines: engines, language: of, out: terminal.NewOutput(true)}
 	if err := r.open(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 				unfinished: func(text string) bool { return r.unfinished(t.Context(), text) }}
 			var got []string
 			for {
-				cell, err := p.next()
+				cell, err := p.Next()
 				if err == io.EOF {
 					break
 				}
@@ -92,7 +93,7 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 
 func TestACellIsNoLongerThanAProgramMayBe(t *testing.T) {
 	p := &piped{lines: bufio.NewReader(strings.NewReader("f(\n" + strings.Repeat("1,\n", 1000))), limit: 100, unfinished: hasOpenBracket}
-	cell, err := p.next()
+	cell, err := p.Next()
 	if err != nil || len(cell) > 110 {
 		t.Errorf("a cell has %d bytes (%v), and may have 100 and what it takes to see that it is too long", len(cell), err)
 	}
@@ -109,7 +110,7 @@ func FuzzPiped(f *testing.F) {
 		p := &piped{lines: bufio.NewReader(strings.NewReader(text)), limit: 1 << 20, unfinished: hasOpenBracket, continues: scriptContinues}
 		var all strings.Builder
 		for {
-			cell, err := p.next()
+			cell, err := p.Next()
 			if err != nil {
 				break
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
@@ -81,8 +82,8 @@ type repl struct {
 	language language
 	id       string // of the session
 	typed    bool   // cells are typed at a terminal
-	out      *output
-	pictures *gallery
+	out      *terminal.Output
+	pictures *terminal.Gallery
 	ran      []string // the cells that ran without an error
 	status   error    // of the last cell that failed
 }
@@ -103,7 +104,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 	limits.SessionIdle, limits.MaxSessionIdle = unlimited, unlimited // a person may think
 	a.config.Warm = 0                                                // nothing runs beside it
 
-	r := &repl{a: a, language: language, typed: isTerminal(os.Stdin) && isTerminal(os.Stdout) && os.Getenv("TERM") != "dumb"}
+	r := &repl{a: a, language: language, typed: terminal.Is(os.Stdin) && terminal.Is(os.Stdout) && os.Getenv("TERM") != "dumb"}
 	ending := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
 	if r.typed {
 		state, err := term.GetState(int(os.Stdin.Fd()))
@@ -129,9 +130,9 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 	if shared != nil {
 		engines.Share(*shared)
 	}
-	r.engines, r.out = engines, a.newOutput()
-	r.pictures = &gallery{dir: ".", name: "display", fresh: true, drawn: true}
-	defer r.out.end()
+	r.engines, r.out = engines, terminal.NewOutput(a.quiet)
+	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Fresh: true, Drawn: true}
+	defer r.out.End()
 	if err := r.open(ctx, f.packages); err != nil {
 		return err
 	}
@@ -149,8 +150,8 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 func (r *repl) open(ctx context.Context, packages []string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language.name, Packages: packages}, r.out.emit)
-	r.out.clear()
+	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language.name, Packages: packages}, r.out.Emit)
+	r.out.Clear()
 	if err != nil && ctx.Err() != nil {
 		return exitStatus(statusCancelled)
 	}
@@ -168,7 +169,7 @@ func (r *repl) source(ctx context.Context) (source, error) {
 	unfinished := func(text string) bool { return r.unfinished(ctx, text) }
 	if !r.typed {
 		return &piped{lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), unfinished: unfinished,
-			continues: r.language.continues, typed: isTerminal(os.Stdin)}, nil
+			continues: r.language.continues, typed: terminal.Is(os.Stdin)}, nil
 	}
 	names := func(text string) []string {
 		ctx, cancel := context.WithTimeout(ctx, completeTime)
@@ -176,7 +177,8 @@ func (r *repl) source(ctx context.Context) (source, error) {
 		names, _ := r.engines.Complete(ctx, "", r.id, text) // the next cell says what is wrong with the session
 		return names
 	}
-	return newEditor(r.language, names, unfinished)
+	return terminal.NewEditor(string(r.language.name), r.language.prompt, r.language.more, names,
+		func(text string) bool { return !isCommand(text) && unfinished(text) })
 }
 
 // completeTime is how long a person waits for a list of names.
@@ -190,7 +192,7 @@ func (r *repl) loop(ctx context.Context, cells source) error {
 	for {
 		cell, err := r.read(ctx, cells)
 		switch {
-		case errors.Is(err, errAborted):
+		case errors.Is(err, terminal.ErrAborted):
 			continue
 		case errors.Is(err, io.EOF):
 			if r.typed {
@@ -216,7 +218,7 @@ func (r *repl) loop(ctx context.Context, cells source) error {
 		case err != nil && !r.typed:
 			return err
 		case err != nil:
-			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
+			terminal.PrintError(err)
 		}
 	}
 }
@@ -226,7 +228,7 @@ func (r *repl) read(ctx context.Context, cells source) (cell string, err error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		cell, err = cells.next()
+		cell, err = cells.Next()
 	}()
 	select {
 	case <-done:
@@ -243,14 +245,14 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 	defer stop()
 	p := supervisor.Program{Language: r.language.name, Code: code, Name: name, Echo: true}
 	if r.typed && r.language.readsLines {
-		p.Stdin = keyboard{ctx}
+		p.Stdin = terminal.Keyboard{Context: ctx}
 	}
-	result, err := r.engines.RunCell(ctx, r.id, p, r.out.emit)
+	result, err := r.engines.RunCell(ctx, r.id, p, r.out.Emit)
 	interrupted := ctx.Err() != nil
 	stop()
-	r.out.end()
-	if r.out.failed != nil {
-		return r.out.failed
+	r.out.End()
+	if r.out.Failed != nil {
+		return r.out.Failed
 	}
 	if err != nil {
 		return err
@@ -278,7 +280,7 @@ func (r *repl) tell(result supervisor.Result, interrupted bool) {
 			e.Traceback = "Interrupted"
 		}
 	}
-	r.a.show(r.out, r.pictures, result.Displays)
-	r.a.report(r.out, result)
-	r.out.endLine(os.Stdout)
+	r.out.Display(r.pictures, result.Displays)
+	r.out.Report(result)
+	r.out.EndLine(os.Stdout)
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 )
 
@@ -140,13 +141,13 @@ func TestTheHistoryIsKeptForThePersonAlone(t *testing.T) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the history's mode is %o", mode)
 	}
-	if err := os.WriteFile(file, []byte(strings.Repeat("{\"block\":\"0\"}\n", 2*maxHistory+1)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Repeat("{\"block\":\"0\"}\n", 2*terminal.MaxHistory+1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	repl(line{up + " + 7\n", "\n7\n> "})
 	content, err := os.ReadFile(file)
-	if n := strings.Count(string(content), "\n"); err != nil || n != maxHistory+1 {
-		t.Errorf("a history that was too long has %d entries (%v), want %d", n, err, maxHistory+1)
+	if n := strings.Count(string(content), "\n"); err != nil || n != terminal.MaxHistory+1 {
+		t.Errorf("a history that was too long has %d entries (%v), want %d", n, err, terminal.MaxHistory+1)
 	}
 }
 

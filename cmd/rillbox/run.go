@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
 	"rillbox/server"
 	"rillbox/supervisor"
@@ -94,7 +95,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
-	if program.Stdin != nil && isTerminal(os.Stdin) && a.config.from("timeout") == "default" {
+	if program.Stdin != nil && terminal.Is(os.Stdin) && a.config.from("timeout") == "default" {
 		// The time that a person takes to answer is not the program's.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
@@ -112,24 +113,24 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		program.Workspace, program.ReadOnly = shared.Path, shared.ReadOnly
 	}
 
-	out := a.newOutput()
+	out := terminal.NewOutput(a.quiet)
 	if f.json {
-		out = &output{progress: a.newProgress()}
+		out = &terminal.Output{Progress: terminal.NewProgress(a.quiet)}
 	}
-	defer out.end()
+	defer out.End()
 	running, stopRun := context.WithCancel(ctx)
 	defer stopRun()
-	out.stop = stopRun
+	out.Stop = stopRun
 	typing, typed := context.WithCancel(ctx)
 	defer typed()
-	if program.Stdin != nil && isTerminal(os.Stdin) {
-		program.Stdin = keyboard{typing}
+	if program.Stdin != nil && terminal.Is(os.Stdin) {
+		program.Stdin = terminal.Keyboard{Context: typing}
 	}
-	result, err := engines.Run(running, program, out.emit)
+	result, err := engines.Run(running, program, out.Emit)
 	typed()
-	out.end()
-	if out.failed != nil {
-		return out.failed
+	out.End()
+	if out.Failed != nil {
+		return out.Failed
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -139,23 +140,23 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	if f.json {
 		var to io.Writer = os.Stdout
-		if isTerminal(os.Stdout) {
-			to = &screen{w: os.Stdout} // JSON does not quote all that a terminal obeys
+		if terminal.Is(os.Stdout) {
+			to = &terminal.Screen{To: os.Stdout} // JSON does not quote all that a terminal obeys
 		}
 		if err := printJSON(to, server.StructuredResult(result)); err != nil {
 			return err
 		}
 		return statusOf(result)
 	}
-	pictures := &gallery{dir: ".", name: "display"}
+	pictures := &terminal.Gallery{Dir: ".", Name: "display"}
 	if program.Name != "" {
-		pictures.dir, pictures.name = filepath.Dir(args[0]), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
+		pictures.Dir, pictures.Name = filepath.Dir(args[0]), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
 	}
-	a.show(out, pictures, result.Displays)
-	if out.failed != nil {
-		return out.failed
+	out.Display(pictures, result.Displays)
+	if out.Failed != nil {
+		return out.Failed
 	}
-	a.report(out, result)
+	out.Report(result)
 	return statusOf(result)
 }
 

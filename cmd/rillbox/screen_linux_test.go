@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"rillbox/cmd/rillbox/terminal"
 )
 
 // commands are what a guest would have a terminal do.
@@ -40,6 +43,11 @@ sys.stdout.write("\x1b[?25l\x1b[31mred")
 raise type(commands, (Exception,), {})(commands)
 `,
 }
+
+// What comes through a screen, told without its parser: characters that a terminal
+// does not obey, and sequences of a list.
+var fitForATerminal = regexp.MustCompile(`^(?:[^\x00-\x1f\x7f-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]|[\a-\r]|` +
+	"\x1b(?:[78DEM]|\\[(?:[0-9:;]*[A-IK-MPXZ@`adefmST]|0*[012]?J|s|u|\\?25[hl])))*$")
 
 // asItWas is what comes after an output that hid the cursor and changed the style.
 var asItWas = regexp.MustCompile("(?s)\x1b\\[\\?25l.*\x1b\\[m.*\x1b\\[\\?25h")
@@ -146,8 +154,16 @@ for _ in tqdm(range(3), position=0, file=sys.stdout, ncols=60, colour="green"):
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := through(t, string(drawn)); got != string(drawn) || !strings.Contains(got, "\x1b[") {
-				t.Errorf("%q became %q", drawn, got)
+			var through bytes.Buffer
+			s := &terminal.Screen{To: &through}
+			if _, err := s.Write(drawn); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.End(); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(through.Bytes(), drawn) || !bytes.Contains(drawn, []byte("\x1b[")) {
+				t.Errorf("%q became %q", drawn, &through)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 )
 
@@ -47,13 +48,13 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer engines.Close()
-	progress := a.newProgress()
-	defer progress.clear()
+	progress := terminal.NewProgress(a.quiet)
+	defer progress.Clear()
 	for _, t := range engines.toolchains(wanted) {
 		start := time.Now()
 		name := languageNames(t.Describe().Languages)
-		err := t.Prepare(ctx, progress.show)
-		progress.clear()
+		err := t.Prepare(ctx, progress.Show)
+		progress.Clear()
 		if ctx.Err() != nil {
 			return exitStatus(statusCancelled)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 )
 
@@ -51,10 +52,13 @@ func TestADownloadIsShownAsTheReaderCanSeeIt(t *testing.T) {
 // Nothing of a stage is left at a terminal when it is over.
 func TestNothingIsLeftOfAStage(t *testing.T) {
 	ours, theirs := openTerminal(t)
-	p := &progress{w: theirs, bars: true}
-	p.show(supervisor.Event{Text: "installing numpy"})
-	time.Sleep(patience + 300*time.Millisecond)
-	p.clear()
+	stderr := os.Stderr
+	os.Stderr = theirs
+	p := terminal.NewProgress(false)
+	os.Stderr = stderr
+	p.Show(supervisor.Event{Text: "installing numpy"})
+	time.Sleep(terminal.Patience + 300*time.Millisecond)
+	p.Clear()
 	if _, err := theirs.WriteString("the program's output\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cache"
+	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
@@ -29,10 +30,10 @@ func newWhichCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer store.Close()
-			progress := a.newProgress()
-			defer progress.clear()
+			progress := terminal.NewProgress(a.quiet)
+			defer progress.Clear()
 			path, err := a.locate(cmd.Context(), args[0], store, func(stage string, done, total int64) {
-				progress.show(supervisor.Event{Text: stage, Done: done, Total: total})
+				progress.Show(supervisor.Event{Text: stage, Done: done, Total: total})
 			})
 			if err != nil {
 				return err

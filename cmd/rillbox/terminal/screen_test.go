@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 func through(t *testing.T, parts ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	s := &screen{w: &out}
+	s := &Screen{To: &out}
 	for _, part := range parts {
 		if n, err := s.Write([]byte(part)); n != len(part) || err != nil {
 			t.Fatalf("wrote %d of %d bytes: %v", n, len(part), err)
 		}
 	}
-	if err := s.end(); err != nil {
+	if err := s.End(); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

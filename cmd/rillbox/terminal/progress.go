@@ -1,87 +1,31 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
-	"github.com/rs/zerolog"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"rillbox/supervisor"
 )
 
-// Colours, as terminals number them.
-const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-)
-
-// colours says whether f shows colours: a terminal, and nobody asked for none.
-func colours(f *os.File) bool {
-	return isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-
-// paint colours text where f shows colours.
-func paint(f *os.File, colour, text string) string {
-	if !colours(f) {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
-
-// note tells something on stderr that is no error, unless nobody wants to know.
-func (a *app) note(text string) {
-	if !a.quiet {
-		fmt.Fprintln(os.Stderr, paint(os.Stderr, yellow, "note:"), supervisor.ShowLine(text, maxNote))
-	}
-}
-
-// newLogger logs to stderr: lines for people, or JSON lines where a server's
-// stderr is not a terminal.
-func (a *app) newLogger(server bool) *slog.Logger {
-	level, err := zerolog.ParseLevel(a.config.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel // the setting admits known levels only
-	}
-	if !server && a.config.from("log_level") == "default" {
-		level = zerolog.WarnLevel
-	}
-	if a.quiet {
-		level = zerolog.ErrorLevel
-	}
-	var out io.Writer = os.Stderr
-	if !server || isTerminal(os.Stderr) {
-		console := zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !colours(os.Stderr), TimeFormat: time.TimeOnly}
-		if !server {
-			console.PartsExclude = []string{zerolog.TimestampFieldName}
-		}
-		out = console
-	}
-	return slog.New(zerolog.NewSlogHandler(zerolog.New(out).Level(level)))
-}
-
-// patience is how long a stage without a download lasts before it is shown: most
+// Patience is how long a stage without a download lasts before it is shown: most
 // are over sooner, and would only clutter a program's output.
-const patience = time.Second
+const Patience = time.Second
 
-// How many bytes are shown of a stage, and of a note.
-const maxStage, maxNote = 300, 2 << 10
+// maxStage is how many bytes are shown of a stage.
+const maxStage = 300
 
-// progress shows stages on stderr: a bar at a terminal, else one plain line for
+// Progress shows stages on stderr: a bar at a terminal, else one plain line for
 // each stage. Its zero value shows nothing.
-type progress struct {
+type Progress struct {
 	w    io.Writer
 	bars bool
 
@@ -93,15 +37,16 @@ type progress struct {
 	drawn *window // what the bar writes to
 }
 
-func (a *app) newProgress() *progress {
-	if a.quiet {
-		return &progress{}
+// NewProgress makes one that shows stages on stderr, unless nobody wants to know.
+func NewProgress(quiet bool) *Progress {
+	if quiet {
+		return &Progress{}
 	}
-	return &progress{w: os.Stderr, bars: isTerminal(os.Stderr)}
+	return &Progress{w: os.Stderr, bars: Is(os.Stderr)}
 }
 
-// show displays a stage: a download at once, anything else if it takes long.
-func (p *progress) show(e supervisor.Event) {
+// Show displays a stage: a download at once, anything else if it takes long.
+func (p *Progress) Show(e supervisor.Event) {
 	if p.w == nil || e.Text == "" {
 		return
 	}
@@ -115,7 +60,7 @@ func (p *progress) show(e supervisor.Event) {
 	case e.Done > 0 || e.Total > 0:
 		p.tell(e)
 	case !p.told && p.late == nil:
-		p.late = time.AfterFunc(patience, func() {
+		p.late = time.AfterFunc(Patience, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.late != nil && p.stage == e.Text {
@@ -126,7 +71,7 @@ func (p *progress) show(e supervisor.Event) {
 }
 
 // tell displays a stage now, or moves its bar. The caller holds mu.
-func (p *progress) tell(e supervisor.Event) {
+func (p *Progress) tell(e supervisor.Event) {
 	if !p.bars {
 		if !p.told {
 			fmt.Fprintln(p.w, supervisor.ShowLine(e.Text, maxStage))
@@ -157,15 +102,15 @@ func (p *progress) tell(e supervisor.Event) {
 	}
 }
 
-// clear takes away what is on display, so that something else can be written.
-func (p *progress) clear() {
+// Clear takes away what is on display, so that something else can be written.
+func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hide()
 }
 
 // hide takes the bar away and ends the wait for a stage. The caller holds mu.
-func (p *progress) hide() {
+func (p *Progress) hide() {
 	if p.late != nil {
 		p.late.Stop()
 		p.late = nil

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"io"
@@ -11,15 +11,15 @@ import (
 	"github.com/charmbracelet/x/ansi/parser"
 )
 
-// A screen lets through to a terminal what a guest may show there: text, colours,
+// A Screen lets through to a terminal what a guest may show there: text, colours,
 // and what moves the cursor or erases, as progress bars do. What talks to the
 // terminal or changes it is left out: titles, links and the clipboard (OSC), DCS,
 // APC and PM, questions whose answers would be typed into the person's shell, modes,
 // character sets. So are controls that reorder text (Unicode's Bidi_Control), and
 // those of C1 in any form. A sequence is written when it is whole, and known; what
 // a guest writes to two streams of one terminal never makes one together.
-type screen struct {
-	w      io.Writer
+type Screen struct {
+	To     io.Writer
 	state  parser.State
 	params []byte // of a sequence that is not whole yet
 	rest   []byte // of a character that is not whole yet
@@ -31,7 +31,7 @@ type screen struct {
 // longer one are not kept, and it is left out.
 const maxParams = 128
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *Screen) Write(p []byte) (int, error) {
 	in := append(s.rest, p...)
 	s.rest = nil
 	out := make([]byte, 0, len(in))
@@ -47,12 +47,12 @@ func (s *screen) Write(p []byte) (int, error) {
 	if len(out) == 0 {
 		return len(p), nil
 	}
-	_, err := s.w.Write(out)
+	_, err := s.To.Write(out)
 	return len(p), err
 }
 
 // next appends what a character brings to light.
-func (s *screen) next(out []byte, r rune) []byte {
+func (s *Screen) next(out []byte, r rune) []byte {
 	if r >= utf8.RuneSelf {
 		switch s.state {
 		case parser.OscStringState, parser.DcsStringState, parser.SosStringState, parser.PmStringState, parser.ApcStringState:
@@ -98,7 +98,7 @@ func (s *screen) next(out []byte, r rune) []byte {
 }
 
 // follow notes what a sequence leaves behind.
-func (s *screen) follow(params string, command byte) {
+func (s *Screen) follow(params string, command byte) {
 	switch command {
 	case 'm':
 		s.styled = !plainStyle.MatchString(params)
@@ -120,9 +120,9 @@ var (
 	plainStyle = regexp.MustCompile(`^(?:[0-9;:]*;)?0*$`)
 )
 
-// end is what a guest's output needs behind it, so that the next on the terminal is
+// End writes what a guest's output needs behind it, so that the next on the terminal is
 // as it would be without.
-func (s *screen) end() error {
+func (s *Screen) End() error {
 	var out []byte
 	if len(s.rest) > 0 {
 		out = s.next(out, utf8.RuneError)
@@ -133,10 +133,10 @@ func (s *screen) end() error {
 	if s.hidden {
 		out = append(out, "\x1b[?25h"...)
 	}
-	*s = screen{w: s.w}
+	*s = Screen{To: s.To}
 	if len(out) == 0 {
 		return nil
 	}
-	_, err := s.w.Write(out)
+	_, err := s.To.Write(out)
 	return err
 }

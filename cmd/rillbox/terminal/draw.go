@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"bufio"
@@ -32,7 +32,7 @@ const (
 // drawingOf says how f can be drawn on: what the environment tells of the
 // terminal, else what the terminal itself answers about sixels.
 func drawingOf(f *os.File, getenv func(string) string) drawing {
-	if !isTerminal(f) {
+	if !Is(f) {
 		return noDrawing
 	}
 	name, program := getenv("TERM"), getenv("TERM_PROGRAM")

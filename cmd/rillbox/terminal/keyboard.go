@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyboard is a program's standard input at a terminal. It has an end when ctx
+// A Keyboard is a program's standard input at a terminal. It has an end when Context
 // ends: what is typed from then on is somebody else's, the next cell or what the
 // terminal answers us.
-type keyboard struct{ ctx context.Context }
+type Keyboard struct{ Context context.Context }
 
-func (k keyboard) Read(p []byte) (int, error) {
+func (k Keyboard) Read(p []byte) (int, error) {
 	over, end, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	defer over.Close()
-	stop := context.AfterFunc(k.ctx, func() { end.Close() })
+	stop := context.AfterFunc(k.Context, func() { end.Close() })
 	defer func() {
 		if stop() {
 			end.Close()

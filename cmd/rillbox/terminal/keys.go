@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (k *keys) pass() (stop func()) {
 		defer close(done)
 		buffer := make([]byte, 1024)
 		for {
-			n, err := keyboard{ctx}.Read(buffer)
+			n, err := Keyboard{ctx}.Read(buffer)
 			if err != nil || n == 0 {
 				if ctx.Err() == nil {
 					k.to.Close() // there is no terminal any more: that is the end

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"encoding/base64"
@@ -34,32 +34,32 @@ var pictureForms = []struct{ mime, extension string }{
 // textForms are those that can be read at a terminal, the best first.
 var textForms = []string{"text/plain", "text/markdown", "application/json", "text/latex", "text/html"}
 
-// gallery is where the pictures of a program, or of a session, go.
-type gallery struct {
-	// dir/name-1.png is the first one's file.
-	dir, name string
-	// fresh says that a file that is there is left alone, and the next number
+// Gallery is where the pictures of a program, or of a session, go.
+type Gallery struct {
+	// Dir/Name-1.png is the first one's file.
+	Dir, Name string
+	// Fresh says that a file that is there is left alone, and the next number
 	// taken; else it is replaced, as one wants when a program is run again.
-	fresh bool
-	// drawn says that what is drawn need not be a file as well.
-	drawn bool
+	Fresh bool
+	// Drawn says that what is drawn need not be a file as well.
+	Drawn bool
 
 	count   int
 	asked   bool // drawing is known
 	drawing drawing
 }
 
-// show shows what a program displayed.
-func (a *app) show(o *output, g *gallery, displays []supervisor.Display) {
+// Display shows what a program displayed.
+func (o *Output) Display(g *Gallery, displays []supervisor.Display) {
 	for _, display := range displays {
-		o.endLine(os.Stdout)
-		if err := a.showOne(o, g, display); err != nil && o.failed == nil {
-			fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "rillbox:"), supervisor.ShowText(err.Error()))
+		o.EndLine(os.Stdout)
+		if err := o.showOne(g, display); err != nil && o.Failed == nil {
+			PrintError(err)
 		}
 	}
 }
 
-func (a *app) showOne(o *output, g *gallery, display supervisor.Display) error {
+func (o *Output) showOne(g *Gallery, display supervisor.Display) error {
 	for _, form := range pictureForms {
 		content, ok := display[form.mime]
 		if !ok {
@@ -72,11 +72,11 @@ func (a *app) showOne(o *output, g *gallery, display supervisor.Display) error {
 				return fmt.Errorf("a picture can't be shown: its %s is not base64", form.mime)
 			}
 		}
-		return a.showPicture(g, data, form.extension)
+		return o.showPicture(g, data, form.extension)
 	}
 	for _, mime := range textForms {
 		if text, ok := display[mime]; ok {
-			defer o.end()
+			defer o.End()
 			return o.write(os.Stdout, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 		}
 	}
@@ -84,7 +84,7 @@ func (a *app) showOne(o *output, g *gallery, display supervisor.Display) error {
 }
 
 // showPicture draws a picture where it can be, and keeps it as a file.
-func (a *app) showPicture(g *gallery, data []byte, extension string) error {
+func (o *Output) showPicture(g *Gallery, data []byte, extension string) error {
 	if !g.asked {
 		g.drawing, g.asked = drawingOf(os.Stdout, os.Getenv), true
 	}
@@ -92,35 +92,35 @@ func (a *app) showPicture(g *gallery, data []byte, extension string) error {
 	if g.drawing != noDrawing && extension != ".svg" && extension != ".pdf" {
 		err := g.drawing.draw(os.Stdout, data)
 		if err != nil {
-			a.note(fmt.Sprintf("a picture can't be drawn here: %v", err))
+			o.note(fmt.Sprintf("a picture can't be drawn here: %v", err))
 		}
 		drawn = err == nil
 	}
-	if drawn && g.drawn {
+	if drawn && g.Drawn {
 		return nil
 	}
 	path, replaced, err := g.save(data, extension)
 	if err != nil {
 		return fmt.Errorf("cannot keep a picture: %w", err)
 	}
-	if !a.quiet {
+	if !o.quiet {
 		said := path
 		if replaced {
 			said += " (replaced)"
 		}
-		fmt.Fprintln(os.Stderr, paint(os.Stderr, green, "picture:"), supervisor.ShowText(said))
+		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Green, "picture:"), supervisor.ShowText(said))
 	}
 	return nil
 }
 
 // save writes the next picture's file. What stands in its place, be it a link,
 // is replaced itself, never written through.
-func (g *gallery) save(data []byte, extension string) (path string, replaced bool, err error) {
+func (g *Gallery) save(data []byte, extension string) (path string, replaced bool, err error) {
 	var file *os.File
 	for file == nil {
 		g.count++
-		path = filepath.Join(g.dir, fmt.Sprintf("%s-%d%s", g.name, g.count, extension))
-		if !g.fresh {
+		path = filepath.Join(g.Dir, fmt.Sprintf("%s-%d%s", g.Name, g.count, extension))
+		if !g.Fresh {
 			err := unix.Unlink(path)
 			replaced = err == nil
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +128,7 @@ func (g *gallery) save(data []byte, extension string) (path string, replaced boo
 			}
 		}
 		file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if err != nil && !(g.fresh && errors.Is(err, fs.ErrExist)) {
+		if err != nil && !(g.Fresh && errors.Is(err, fs.ErrExist)) {
 			return path, replaced, err
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
 	"fmt"
@@ -12,40 +12,43 @@ import (
 	"rillbox/supervisor"
 )
 
-// output is where a program's own bytes go, as they come, and the progress of
+// Output is where a program's own bytes go, as they come, and the progress of
 // what is done for it before.
-type output struct {
-	*progress
+type Output struct {
+	*Progress
 	// stdout and stderr are the guest's; nil drops what it writes.
 	stdout, stderr *os.File
 	// unfinished are those of the two whose last line has no end yet.
 	unfinished map[*os.File]bool
 	// screens stand before those of the two that are terminals; others get the
 	// guest's very bytes.
-	screens map[*os.File]*screen
-	// failed is why something that the guest wrote is lost, and stop, if there is
+	screens map[*os.File]*Screen
+	// Failed is why something that the guest wrote is lost, and Stop, if there is
 	// one, is then called: what nobody gets need not go on.
-	failed error
-	stop   func()
+	Failed error
+	Stop   func()
+	quiet  bool
 }
 
-func (a *app) newOutput() *output {
-	o := &output{progress: a.newProgress(), stdout: os.Stdout, stderr: os.Stderr,
-		unfinished: map[*os.File]bool{}, screens: map[*os.File]*screen{}}
+// NewOutput makes one that shows a program's output on stdout and stderr; quiet leaves
+// out what is neither that nor an error.
+func NewOutput(quiet bool) *Output {
+	o := &Output{Progress: NewProgress(quiet), quiet: quiet, stdout: os.Stdout, stderr: os.Stderr,
+		unfinished: map[*os.File]bool{}, screens: map[*os.File]*Screen{}}
 	for _, f := range []*os.File{o.stdout, o.stderr} {
-		if isTerminal(f) {
-			o.screens[f] = &screen{w: f}
+		if Is(f) {
+			o.screens[f] = &Screen{To: f}
 		}
 	}
 	return o
 }
 
-// emit is told what happens while a program runs.
-func (o *output) emit(e supervisor.Event) {
+// Emit is told what happens while a program runs.
+func (o *Output) Emit(e supervisor.Event) {
 	to := o.stdout
 	switch e.Kind {
 	case supervisor.Stage:
-		o.show(e)
+		o.Show(e)
 		return
 	case supervisor.Stderr:
 		to = o.stderr
@@ -56,49 +59,59 @@ func (o *output) emit(e supervisor.Event) {
 }
 
 // write writes what is a guest's.
-func (o *output) write(f *os.File, data []byte) error {
-	o.clear()
+func (o *Output) write(f *os.File, data []byte) error {
+	o.Clear()
 	var to io.Writer = f
 	if s := o.screens[f]; s != nil {
 		to = s
 	}
 	_, err := to.Write(data)
 	o.unfinished[f] = data[len(data)-1] != '\n'
-	if err != nil && o.failed == nil {
-		o.failed = fmt.Errorf("cannot write what the program printed: %w", err)
-		if o.stop != nil {
-			o.stop()
+	if err != nil && o.Failed == nil {
+		o.Failed = fmt.Errorf("cannot write what the program printed: %w", err)
+		if o.Stop != nil {
+			o.Stop()
 		}
 	}
 	return err
 }
 
-// end is to follow a guest's output: the terminal, and what is on display, is as
+// End is to follow a guest's output: the terminal, and what is on display, is as
 // it was before.
-func (o *output) end() {
-	o.clear()
+func (o *Output) End() {
+	o.Clear()
 	for _, s := range o.screens {
-		_ = s.end() // the terminal is gone
+		_ = s.End() // the terminal is gone
 	}
 }
 
-// endLine lets what is written to f next begin on a line of its own.
-func (o *output) endLine(f *os.File) {
+// EndLine lets what is written to f next begin on a line of its own.
+func (o *Output) EndLine(f *os.File) {
 	for g, unfinished := range o.unfinished {
-		if unfinished && (g == f || isTerminal(g) && isTerminal(f)) {
+		if unfinished && (g == f || Is(g) && Is(f)) {
 			fmt.Fprintln(g)
 			o.unfinished[g] = false
 		}
 	}
 }
 
-// report tells on stderr what the program's own output does not.
-func (a *app) report(o *output, result supervisor.Result) {
+// note tells something on stderr that is no error, unless nobody wants to know.
+func (o *Output) note(text string) {
+	if !o.quiet {
+		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Yellow, "note:"), supervisor.ShowLine(text, maxNote))
+	}
+}
+
+// maxNote is how many bytes are shown of a note.
+const maxNote = 2 << 10
+
+// Report tells on stderr what the program's own output does not.
+func (o *Output) Report(result supervisor.Result) {
 	if len(result.Notes) > 0 || result.Error != nil {
-		o.endLine(os.Stderr)
+		o.EndLine(os.Stderr)
 	}
 	for _, note := range result.Notes {
-		a.note(asFlags.Replace(note))
+		o.note(asFlags.Replace(note))
 	}
 	e := result.Error
 	if e == nil {
@@ -112,7 +125,7 @@ func (a *app) report(o *output, result supervisor.Result) {
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
 	text = asFlags.Replace(operators.ReplaceAllString(text, "allow it with --permissions=$1")) // a person is their own
-	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
+	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
 }
 
 // operators is what an error about a permission says, to a client, of who can grant it.

@@ -1,13 +1,11 @@
 //go:build !windows
 
-package main
+package terminal
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,79 +19,29 @@ import (
 	"rillbox/supervisor"
 )
 
-// A source gives the cells of a REPL, one after the other: typed at a terminal,
-// or piped in.
-type source interface {
-	// next gives a cell; errAborted when what was typed is dropped, io.EOF at
-	// the end.
-	next() (string, error)
-}
+// ErrAborted says that a person dropped what they typed.
+var ErrAborted = errors.New("aborted")
 
-var errAborted = errors.New("aborted")
-
-// piped takes cells from what is not typed. A cell goes on as long as its session
-// finds it unfinished, or the next line continues it.
-type piped struct {
-	lines      *bufio.Reader
-	limit      int // of a cell, in bytes; more is left to whoever refuses it
-	unfinished func(cell string) bool
-	continues  *regexp.Regexp
-	// typed says that somebody waits for each cell, although it is no terminal
-	// for an editor: a cell ends as there, and not by what follows it.
-	typed bool
-	ahead string
-	ended bool
-}
-
-func (p *piped) next() (string, error) {
-	cell := p.ahead
-	for {
-		line, err := "", io.EOF
-		if !p.ended {
-			line, err = p.lines.ReadString('\n')
-		}
-		if err != nil && err != io.EOF {
-			return "", fmt.Errorf("cannot read standard input: %w", err)
-		}
-		p.ended = err == io.EOF
-		blank := strings.TrimSpace(cell) == ""
-		switch {
-		case line == "" && blank:
-			return "", io.EOF
-		case line == "" || !blank && (len(cell) > p.limit || !p.unfinished(cell) && !p.continues.MatchString(line)):
-			p.ahead = line
-			return cell, nil
-		case blank:
-			cell = line
-		default:
-			cell += line
-		}
-		if p.typed && !p.unfinished(strings.TrimSuffix(cell, "\n")) {
-			p.ahead = ""
-			return cell, nil
-		}
-	}
-}
-
-// editor takes cells from a person at a terminal.
-type editor struct {
+// Editor takes cells from a person at a terminal.
+type Editor struct {
 	shell *readline.Shell
 	names func(text string) []string
 	keys  *keys
 }
 
-// newEditor makes an editor whose history is kept in a file, if it can be. names
-// completes the last word of a text; what is unfinished goes on in the next line.
-func newEditor(language language, names func(text string) []string, unfinished func(text string) bool) (*editor, error) {
+// NewEditor makes an editor with a history of that name, which is kept in a file, if it
+// can be. names completes the last word of a text; what is unfinished goes on in the
+// next line, whose prompt is more.
+func NewEditor(history, prompt, more string, names func(text string) []string, unfinished func(text string) bool) (*Editor, error) {
 	keys, err := openKeys()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the terminal: %w", err)
 	}
-	e := &editor{readline.NewShell(), names, keys}
-	e.shell.Prompt.Primary(func() string { return language.prompt })
-	e.shell.Prompt.Secondary(func() string { return language.more })
+	e := &Editor{readline.NewShell(), names, keys}
+	e.shell.Prompt.Primary(func() string { return prompt })
+	e.shell.Prompt.Secondary(func() string { return more })
 	e.shell.AcceptMultiline = func(line []rune) bool {
-		return isCommand(string(line)) || !unfinished(string(line))
+		return !unfinished(string(line))
 	}
 	e.shell.Completer = func(line []rune, cursor int) readline.Completions {
 		return e.complete(string(line[:cursor]))
@@ -108,17 +56,18 @@ func newEditor(language language, names func(text string) []string, unfinished f
 	} {
 		_ = e.shell.Config.Set(option, value) // known options only
 	}
-	if file, err := historyFile(language.name); err == nil {
+	if file, err := historyFile(history); err == nil {
 		e.shell.History.AddFromFile("history", file)
 	}
 	return e, nil
 }
 
-func (e *editor) next() (string, error) {
+// Next gives a cell; ErrAborted when what was typed is dropped, io.EOF at the end.
+func (e *Editor) Next() (string, error) {
 	defer e.keys.pass()()
 	cell, err := e.shell.Readline()
 	if errors.Is(err, readline.ErrInterrupt) {
-		return "", errAborted
+		return "", ErrAborted
 	}
 	return cell, err
 }
@@ -142,7 +91,7 @@ func isName(name string) bool {
 
 // complete gives what may follow text, which at the beginning of a line is its
 // indentation. Names are a guest's, and only those that look like names are shown.
-func (e *editor) complete(text string) readline.Completions {
+func (e *Editor) complete(text string) readline.Completions {
 	if strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]) == "" {
 		return readline.CompleteValues("    ")
 	}
@@ -169,12 +118,12 @@ func (e *editor) complete(text string) readline.Completions {
 // endsBeyondASCII says that a word goes on to the left of what was taken for one.
 func endsBeyondASCII(text string) bool { return text != "" && text[len(text)-1] >= utf8.RuneSelf }
 
-// The history has at most maxHistory entries when a REPL begins.
-const maxHistory = 1000
+// The history has at most MaxHistory entries when a REPL begins.
+const MaxHistory = 1000
 
-// historyFile gives the file of a language's history, which it makes, for the
+// historyFile gives the file of a history, which it makes, for the
 // person's own eyes, or makes shorter.
-func historyFile(language supervisor.Language) (string, error) {
+func historyFile(name string) (string, error) {
 	dir, err := stateDir()
 	if err != nil {
 		return "", err
@@ -182,13 +131,13 @@ func historyFile(language supervisor.Language) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "history-"+string(language)+".jsonl")
+	path := filepath.Join(dir, "history-"+name+".jsonl")
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	entries := bytes.SplitAfter(content, []byte("\n"))
-	if len(entries) <= 2*maxHistory {
+	if len(entries) <= 2*MaxHistory {
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return "", err
@@ -196,7 +145,7 @@ func historyFile(language supervisor.Language) (string, error) {
 		return path, errors.Join(file.Chmod(0o600), file.Close())
 	}
 	shorter := path + ".new"
-	if err := os.WriteFile(shorter, bytes.Join(entries[len(entries)-1-maxHistory:], nil), 0o600); err != nil {
+	if err := os.WriteFile(shorter, bytes.Join(entries[len(entries)-1-MaxHistory:], nil), 0o600); err != nil {
 		return "", err
 	}
 	return path, os.Rename(shorter, path)
