@@ -30,13 +30,24 @@ var controls struct {
 // before.
 func onceShown(t *testing.T, control func()) {
 	t.Helper()
-	controls.once.Do(func() { openControls(t) })
-	hash := sha256.Sum256([]byte(controls.base + t.Name()))
-	key := hex.EncodeToString(hash[:])
-	if controls.shown[key] {
+	if wasShown(t, t.Name()) {
 		return
 	}
-	if control(); t.Failed() || controls.file == "" {
+	if control(); !t.Failed() {
+		noteShown(t, t.Name())
+	}
+}
+
+// wasShown says that the control of this name has shown its attack to work before.
+func wasShown(t *testing.T, name string) bool {
+	t.Helper()
+	controls.once.Do(func() { openControls(t) })
+	return controls.shown[controlKey(name)]
+}
+
+func noteShown(t *testing.T, name string) {
+	t.Helper()
+	if controls.file == "" {
 		return
 	}
 	f, err := os.OpenFile(controls.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -44,9 +55,14 @@ func onceShown(t *testing.T, control func()) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := f.WriteString(key + "\n"); err != nil { // a short line, so whole
+	if _, err := f.WriteString(controlKey(name) + "\n"); err != nil { // a short line, so whole
 		t.Fatal(err)
 	}
+}
+
+func controlKey(name string) string {
+	hash := sha256.Sum256([]byte(controls.base + name))
+	return hex.EncodeToString(hash[:])
 }
 
 func openControls(t *testing.T) {

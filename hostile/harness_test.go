@@ -215,17 +215,10 @@ func (a attack) runControl(t *testing.T) {
 	if a.bare || a.bareFlags != nil {
 		o = a.runBare(t, s)
 	} else {
-		engine := newEngine(t, a.language, a.controlGrants(s), noWall)
+		engine := newEngine(t, a.language, s.fill(a.grantedControl()), noWall)
 		o = a.run(t, s, engine, engine)
 	}
 	a.checkControl(t, s, o)
-}
-
-func (a attack) controlGrants(s *scene) []string {
-	if a.control == nil {
-		return []string{"--allow-all"}
-	}
-	return s.fill(a.control)
 }
 
 // checkControl checks that the attack came to what it goes for.

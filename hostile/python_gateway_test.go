@@ -114,7 +114,7 @@ print(run_js("(port) => String(Deno.listen({ hostname: '127.0.0.1', port }))")(i
 		answers[row.name] = row.answer
 	}
 	bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-		runTogether(t, attacks, func(p supervisor.Program) outcome {
+		runTogether(t, attacks, attack.granted, func(_ []string, p supervisor.Program) outcome {
 			return runProgram(t.Context(), engine, p, nil)
 		}, func(a attack, s *scene, whole, own outcome) {
 			t.Run(a.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+	"rillbox/supervisor/launcher"
 )
 
 // rowsPython runs many rows in one child.
@@ -29,66 +31,133 @@ var rowsPython string
 var bareModule string
 
 // tryTogether runs rows of Python that leave each other alone in one child, and
-// their controls in another: starting Python takes half a second. A row may set
-// name, code, evidence, bare, noControl, prepare and linux. A bare control is
-// Pyodide in a Deno process with all permissions and our environment, outside of
-// Rillbox.
+// their controls in another: starting Python takes half a second. Rows with the
+// same grants share a child, which is granted what they name of all of their scenes.
+// A row may set name, code, evidence, workspace, grants, control, bare, noControl,
+// prepare and linux. A bare control is Pyodide in a Deno process with all
+// permissions and our environment, outside of Rillbox.
 func tryTogether(t *testing.T, attacks []attack) {
 	t.Helper()
-	var inEngine, bare []attack
 	for i := range attacks {
 		attacks[i].language = supervisor.Python
-		switch a := attacks[i]; {
-		case a.noControl != "":
-		case a.bare:
-			bare = append(bare, a)
-		default:
-			inEngine = append(inEngine, a)
+	}
+	problems := controlTogether(t, attacks, "program", func(grants []string, p supervisor.Program) outcome {
+		return runProgram(t.Context(), newEngine(t, supervisor.Python, grants, noWall), p, nil)
+	})
+	for _, rows := range alike(attacks, attack.grantsAndWorkspace) {
+		for _, level := range rows[0].levels(false) {
+			runTogether(t, rows, attack.granted, func(grants []string, p supervisor.Program) outcome {
+				if rows[0].workspace {
+					p.Workspace = t.TempDir()
+				}
+				return runProgram(t.Context(), newEngine(t, supervisor.Python, grants, level), p, nil)
+			}, boundedTogether(t, level, problems))
 		}
+		if !strings.Contains(fmt.Sprint(rows[0].grants), "%") {
+			tryCells(t, rows)
+			continue
+		}
+		t.Run("in sessions", func(t *testing.T) { tryCellsTogether(t, rows) })
 	}
-	ends := map[string][]string{} // by row: what the attack is told
-	if len(inEngine) > 0 {
-		runTogether(t, inEngine, func(p supervisor.Program) outcome {
-			return runProgram(t.Context(), newEngine(t, supervisor.Python, []string{"--allow-all"}, noWall), p, nil)
-		}, func(a attack, s *scene, whole, own outcome) {
-			if found := s.evidenceOf(own); len(found) == 0 {
-				ends[a.name] = append(ends[a.name], "the attack is not shown to work without the boundary, so it shows nothing: "+own.summary())
-			}
-		})
-	}
-	if len(bare) > 0 {
-		runTogether(t, bare, func(p supervisor.Program) outcome { return runBarePython(t, p) }, func(a attack, s *scene, whole, own outcome) {
-			if found := s.evidenceOf(own); len(found) == 0 {
-				ends[a.name] = append(ends[a.name], "the attack is not shown to work in a bare Pyodide, so it shows nothing: "+own.summary())
-			}
-		})
-	}
-	for _, level := range (attack{}).levels(false) {
-		runTogether(t, attacks, func(p supervisor.Program) outcome {
-			return runProgram(t.Context(), newEngine(t, supervisor.Python, nil, level), p, nil)
-		}, func(a attack, s *scene, whole, own outcome) {
-			t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
-				t.Logf("bounded, behind %v: %s", level, own.summary())
-				for _, problem := range ends[a.name] {
-					t.Error(problem)
-				}
-				if found := s.evidenceOf(whole); len(found) > 0 {
-					t.Errorf("behind %v the attack got through: %s\n%s", level, strings.Join(found, "; "), own.summary())
-				}
-			})
-		})
-	}
+}
+
+// tryCells runs rows as cells that are like their programs in testdata/rows.py.
+func tryCells(t *testing.T, attacks []attack) {
+	t.Helper()
 	for i := range attacks {
-		attacks[i].code = fmt.Sprintf("__name__ = %q\n", attacks[i].name) + attacks[i].code // as testdata/rows.py has it
+		attacks[i].code = fmt.Sprintf("__name__ = %q\n", attacks[i].name) + attacks[i].code
 		attacks[i].ends = crash
 	}
 	tryInSessions(t, attacks)
 }
 
+// tryCellsTogether runs rows with grants of their scenes in one cell.
+func tryCellsTogether(t *testing.T, attacks []attack) {
+	t.Helper()
+	needWall(t)
+	t.Parallel()
+	run := func(level launcher.Level) func([]string, supervisor.Program) outcome {
+		return func(grants []string, p supervisor.Program) outcome {
+			return runProgram(t.Context(), ownSession(t, supervisor.Python, newEngine(t, supervisor.Python, grants, level)), p, nil)
+		}
+	}
+	problems := controlTogether(t, attacks, "cell", run(noWall))
+	for _, level := range attacks[0].levels(true) {
+		runTogether(t, attacks, attack.granted, run(level), boundedTogether(t, level, problems))
+	}
+}
+
+func (a attack) granted() []string { return a.grants }
+
+// grantedControl is what is granted in the control.
+func (a attack) grantedControl() []string {
+	if a.control == nil {
+		return []string{"--allow-all"}
+	}
+	return a.control
+}
+
+func (a attack) grantsAndWorkspace() string { return fmt.Sprint(a.grants, a.workspace) }
+
+// alike are the rows by what they have in common, in their order.
+func alike(attacks []attack, common func(attack) string) (groups [][]attack) {
+	at := map[string]int{}
+	for _, a := range attacks {
+		key := common(a)
+		i, known := at[key]
+		if !known {
+			i = len(groups)
+			at[key], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], a)
+	}
+	return groups
+}
+
+// controlTogether runs the controls that have not shown their attack to work before,
+// and says by row which did not do so now. run runs those that are not bare.
+func controlTogether(t *testing.T, attacks []attack, kind string, run func([]string, supervisor.Program) outcome) (problems map[string]string) {
+	t.Helper()
+	problems = map[string]string{}
+	name := func(a attack) string { return t.Name() + "/" + a.name + ", " + kind }
+	attacks = slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool {
+		return a.noControl != "" || a.bare && kind == "cell" || wasShown(t, name(a))
+	})
+	for _, rows := range alike(attacks, func(a attack) string { return fmt.Sprint(a.bare, a.control, a.workspace) }) {
+		run := run
+		if rows[0].bare {
+			run = func(_ []string, p supervisor.Program) outcome { return runBarePython(t, p) }
+		}
+		runTogether(t, rows, attack.grantedControl, run, func(a attack, s *scene, _, own outcome) {
+			if found := s.evidenceOf(own); len(found) == 0 {
+				problems[a.name] = "the attack is not shown to work without the boundary, so it shows nothing: " + own.summary()
+			} else {
+				noteShown(t, name(a))
+			}
+		})
+	}
+	return problems
+}
+
+// boundedTogether checks that a row came to nothing, as a subtest.
+func boundedTogether(t *testing.T, level launcher.Level, problems map[string]string) func(attack, *scene, outcome, outcome) {
+	return func(a attack, s *scene, whole, own outcome) {
+		t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
+			t.Logf("bounded, behind %v: %s", level, own.summary())
+			if problem := problems[a.name]; problem != "" {
+				t.Error(problem)
+			}
+			if found := s.evidenceOf(whole); len(found) > 0 {
+				t.Errorf("behind %v the attack got through: %s\n%s", level, strings.Join(found, "; "), own.summary())
+			}
+		})
+	}
+}
+
 // runTogether makes a scene for each row, runs all of them in one program, and
 // hands each its scene, its child's outcome, and its own part of that. A row
 // that ends the child ends its own turn only.
-func runTogether(t *testing.T, attacks []attack, run func(supervisor.Program) outcome, each func(a attack, s *scene, whole, own outcome)) {
+func runTogether(t *testing.T, attacks []attack, grants func(attack) []string, run func(grants []string, p supervisor.Program) outcome, each func(a attack, s *scene, whole, own outcome)) {
 	t.Helper()
 	type row struct {
 		Name string `json:"name"`
@@ -96,16 +165,22 @@ func runTogether(t *testing.T, attacks []attack, run func(supervisor.Program) ou
 	}
 	rows := make([]row, len(attacks))
 	scenes := make([]*scene, len(attacks))
+	var granted []string
 	for i, a := range attacks {
 		scenes[i] = newScene(t, a)
 		rows[i] = row{a.name, scenes[i].fillText(a.code)}
+		for _, grant := range scenes[i].fill(grants(a)) {
+			if !slices.Contains(granted, grant) {
+				granted = append(granted, grant)
+			}
+		}
 	}
 	for start := 0; start < len(rows); {
 		table, err := json.Marshal(rows[start:])
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole := run(supervisor.Program{Language: supervisor.Python, Code: rowsPython, Args: []string{string(table)}})
+		whole := run(granted, supervisor.Program{Language: supervisor.Python, Code: rowsPython, Args: []string{string(table)}, Timeout: togetherTimeout})
 		parts, rest := sections(whole.Stdout.String())
 		ran := len(parts)
 		if whole.err != nil || ran == 0 && whole.Status == supervisor.Completed {
@@ -126,6 +201,10 @@ func runTogether(t *testing.T, attacks []attack, run func(supervisor.Program) ou
 	}
 }
 
+// togetherTimeout is for all rows of a table on a busy machine, and for loading
+// Python without a snapshot.
+const togetherTimeout = 2 * time.Minute
+
 // sections splits what testdata/rows.py printed by row; rest is what came after
 // the last row that ran to its end.
 func sections(stdout string) (parts []string, rest string) {
@@ -143,9 +222,6 @@ func sections(stdout string) (parts []string, rest string) {
 	}
 }
 
-// bareTimeout is for loading Python without a snapshot on a busy machine, too.
-const bareTimeout = 2 * time.Minute
-
 // runBarePython runs a program outside of Rillbox.
 func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	t.Helper()
@@ -155,7 +231,7 @@ func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	module, program := filepath.Join(dir, "bare.mjs"), filepath.Join(dir, "main.py")
 	write(t, module, bareModule)
 	write(t, program, p.Code)
-	ctx, cancel := context.WithTimeout(t.Context(), bareTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), togetherTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, denoBinary(t).Path, append([]string{"run", "--quiet", "--no-prompt", "--allow-all", module, distribution.Dir, distribution.Micropip, program}, p.Args...)...)
 	cmd.Dir = dir

@@ -39,7 +39,7 @@ func tryInSessions(t *testing.T, attacks []attack) {
 				if a.noControl+a.noCellControl == "" && !a.bare && a.bareFlags == nil {
 					onceShown(t, func() {
 						s := newScene(t, a)
-						a.checkControl(t, s, a.runCell(t, s, house, a.controlGrants(s), noWall))
+						a.checkControl(t, s, a.runCell(t, s, house, s.fill(a.grantedControl()), noWall))
 					})
 				}
 				if a.waits {
