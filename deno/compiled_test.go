@@ -107,7 +107,7 @@ func launchOf(t *testing.T, e *Engine, p supervisor.Program) launch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := e.plan(t.Context(), *e.binary, e.options.Permissions, wanted.roots, func(supervisor.Event) {})
+	plan, err := e.planner.plan(t.Context(), e.binary.Path, e.options.Permissions, wanted.roots, func(supervisor.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"rillbox/cache"
 	"rillbox/supervisor"
@@ -61,7 +60,7 @@ type Options struct {
 type Engine struct {
 	options Options
 	walls   Walls
-	planner planner
+	planner *planner
 
 	scanners *scanners
 	compiler *compiler
@@ -70,8 +69,6 @@ type Engine struct {
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
 	guest    string // the directory of our files for children; set with binary
-
-	unpacked int64 // how many bytes an installation's packages may have on the disk
 }
 
 // New makes an engine; nothing is fetched or started before it is needed.
@@ -105,7 +102,11 @@ func New(o Options) (*Engine, error) {
 	if walls.Shared, err = Share(o.Workspace); err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1), unpacked: maxUnpacked}
+	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
+	e.planner = &planner{
+		cache: o.Cache, version: Version, walls: walls, policy: o.Policy, limits: o.Limits,
+		allowImport: o.AllowImport, unpacked: maxUnpacked, log: o.Log,
+	}
 	e.compiler = newCompiler(e)
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
@@ -155,7 +156,7 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(super
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.plan(ctx, binary, e.options.Permissions, wanted.roots, emit)
+	p, err := e.planner.plan(ctx, binary.Path, e.options.Permissions, wanted.roots, emit)
 	if err != nil {
 		return nil, err
 	}
@@ -191,12 +192,4 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 		e.binary = &binary
 	}
 	return *e.binary, nil
-}
-
-func (e *Engine) fetcher(binary Binary, p Permissions) fetcher {
-	f := fetcher{cache: e.options.Cache, binary: binary, walls: e.walls, policy: e.options.Policy, limits: e.options.Limits, log: e.options.Log, unpacked: e.unpacked}
-	_, hosts := p.Allowed("import")
-	f.named = namedHosts(slices.Concat(e.options.AllowImport, hosts))
-	f.imports = p.Imports().Args()
-	return f
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,25 +41,34 @@ type endedError struct{ exit supervisor.Exit }
 
 func (e endedError) Error() string { return "fetch packages: " + e.exit.Reason }
 
-// fetcher starts Deno processes that fetch modules into the cache. They see
-// specifiers and never a guest's code; lifecycle scripts do not run.
+// fetcher makes one plan. It starts Deno processes that fetch modules into the cache:
+// they see specifiers and never a guest's code; lifecycle scripts do not run.
 type fetcher struct {
-	cache   *cache.Cache
-	binary  Binary
-	walls   Walls
-	imports []string // as flags
+	*planner
+	deno    string   // its path
+	imports []string // permission flags for URL imports
 	named   []string // hosts that may be on private addresses
-	npmOnly bool     // no URL and no jsr: specifier leads anywhere
-	policy  cache.Policy
-	limits  supervisor.Limits
-	log     *slog.Logger
-	stage   string // its DENO_DIR, with links to what is in the cache
+	roots   []specifier
+	npmOnly bool            // no URL and no jsr: specifier leads anywhere
+	fetched map[string]bool // addresses, and npm packages with their versions
+	emit    func(supervisor.Event)
 
-	unpacked int64 // how many bytes the stage may hold
+	work  string // a directory for the lock file
+	stage string // DENO_DIR, with links to what is in the cache
+}
+
+func newFetcher(pl *planner, deno string, p Permissions, roots []specifier, emit func(supervisor.Event)) *fetcher {
+	_, hosts := p.Allowed("import")
+	return &fetcher{
+		planner: pl, deno: deno, roots: roots, fetched: map[string]bool{}, emit: emit,
+		imports: p.Imports().Args(),
+		named:   namedHosts(slices.Concat(pl.allowImport, hosts)),
+		npmOnly: !slices.ContainsFunc(roots, func(s specifier) bool { return s.scheme != "npm" }),
+	}
 }
 
 // fetchLimits bound a fetching process; it runs no guest's code.
-func (f fetcher) fetchLimits() supervisor.Limits {
+func fetchLimits() supervisor.Limits {
 	l := supervisor.DefaultLimits()
 	l.Memory, l.FileBytes = 4<<30, 4<<30
 	return l
@@ -71,14 +80,14 @@ func (f fetcher) fetchLimits() supervisor.Limits {
 const maxUnpacked = 4 << 30
 
 // outgrown says whether the stage holds more than it may.
-func (f fetcher) outgrown() bool {
+func (f *fetcher) outgrown() bool {
 	held, err := workspace.Measure(f.stage, "", math.MaxInt32)
 	return err == nil && held.Bytes > f.unpacked // else it was just removed
 }
 
 // watchStage calls over once the stage has outgrown its bound. Looking takes little of
 // the time of an installation that has many files.
-func (f fetcher) watchStage(ctx context.Context, over func()) {
+func (f *fetcher) watchStage(ctx context.Context, over func()) {
 	for wait := 200 * time.Millisecond; ; {
 		select {
 		case <-ctx.Done():
@@ -95,11 +104,10 @@ func (f fetcher) watchStage(ctx context.Context, over func()) {
 }
 
 // offline says that only the cache may be asked.
-func (f fetcher) offline() bool { return f.cache.Offline() || f.policy.NoFetch }
+func (f *fetcher) offline() bool { return f.cache.Offline() || f.policy.NoFetch }
 
-// run runs Deno with args, which name files in dir, and gives its stdout. line
-// hears of each URL that is fetched.
-func (f fetcher) run(ctx context.Context, dir string, line func(string), args ...string) ([]byte, error) {
+// run runs a command of Deno's for the roots, and gives its stdout.
+func (f *fetcher) run(ctx context.Context, command []string, roots ...specifier) ([]byte, error) {
 	var child *supervisor.Child
 	started := make(chan struct{}) // closed when child is set
 	around := Ours(f.walls)
@@ -128,16 +136,16 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 		around.Optional(file)
 	}
 	around.See(f.cache.DenoDir(), f.cache.DenoDir(), launcher.Read) // what the stage's links lead to
-	for _, path := range []string{f.stage, home, dir} {
+	for _, path := range []string{f.stage, home, f.work} {
 		around.See(path, path, launcher.Read|launcher.Write)
 	}
 	child, err = supervisor.Start(supervisor.Command{
-		Path: around.See(f.binary.Path, binaryName, launcher.Read|launcher.Execute),
-		Args: args,
+		Path: around.See(f.deno, binaryName, launcher.Read|launcher.Execute),
+		Args: append(command, texts(roots)...),
 		Env:  append(env, "DENO_DIR="+f.stage),
 		Dir:  home,
 		Wall: around.Wall(),
-	}, f.fetchLimits())
+	}, fetchLimits())
 	close(started)
 	if err == nil && network != nil {
 		err = network.serve(child)
@@ -148,7 +156,6 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	var stdout, stderr, partial bytes.Buffer
 	var fetching []string
 	var mu sync.Mutex
-	child.SetDeadline(f.limits.InstallTimeout, "package installation")
 	child.Attach(ctx, func(e supervisor.Event) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -169,9 +176,9 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 				continue
 			}
 			fetching = append(fetching, address)
-			if line != nil {
-				line(address)
-			}
+			stage, what := downloadStage(address)
+			f.fetched[what] = true
+			f.emit(supervisor.Event{Kind: supervisor.Stage, Text: stage})
 		}
 	})
 	_ = child.Stdin().Close()
@@ -184,7 +191,7 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 		fault = network.close()
 	}
 	if len(fetching) > 0 && f.outgrown() {
-		return nil, &PackageError{Text: fmt.Sprintf("%s can't be installed: with what it needs it unpacks to more than the %d MiB that an installation may have", requestOf("", args), f.unpacked>>20)}
+		return nil, &PackageError{Text: fmt.Sprintf("%s can't be installed: with what it needs it unpacks to more than the %d MiB that an installation may have", requestOf("", roots), f.unpacked>>20)}
 	}
 	switch {
 	case exit.Status == supervisor.Completed:
@@ -192,13 +199,13 @@ func (f fetcher) run(ctx context.Context, dir string, line func(string), args ..
 	case exit.Status == supervisor.OutOfMemory && len(fetching) > 0: // nothing of a guest's ran there
 		address := fetching[len(fetching)-1]
 		return nil, &PackageError{Text: fmt.Sprintf("%s can't be fetched: what the registry sends takes more memory to read than the %d MiB that there are (%s)",
-			requestOf(address, args), f.fetchLimits().Memory>>20, hostOf(address))}
+			requestOf(address, roots), fetchLimits().Memory>>20, hostOf(address))}
 	case exit.Status != supervisor.Failed || exit.Reason != "" && fault == nil:
 		return nil, endedError{exit}
 	case fault == nil:
-		return nil, f.explain(stderr.String()+partial.String(), "", args)
+		return nil, f.explain(stderr.String()+partial.String(), "", roots)
 	}
-	return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), args)
+	return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), roots)
 }
 
 func hostOf(address string) string {
@@ -218,7 +225,7 @@ func urlOn(addresses []string, host string) string {
 	return host
 }
 
-// deadEnd is a proxy that nobody is.
+// deadEnd is a proxy address where nothing listens.
 const deadEnd = "http://127.0.0.1:9"
 
 // fetchEnv is what of our environment a fetching process needs: which registries
@@ -278,28 +285,28 @@ var (
 )
 
 // explainFault turns a connection that was not made, for address, into an error.
-func (f fetcher) explainFault(fault *connectError, stderr, address string, args []string) error {
+func (f *fetcher) explainFault(fault *connectError, stderr, address string, roots []specifier) error {
 	var private *egress.PrivateError
 	var denied *cache.DeniedError
 	var tooMuch *egress.TooLargeError
 	switch {
 	case errors.As(fault, &tooMuch):
-		return &PackageError{Text: fmt.Sprintf("%s can't be fetched from %s: %v", requestOf(address, args), fault.host, tooMuch)}
+		return &PackageError{Text: fmt.Sprintf("%s can't be fetched from %s: %v", requestOf(address, roots), fault.host, tooMuch)}
 	case errors.As(fault, &denied):
-		return &PackageError{Text: fmt.Sprintf("%s: %v", requestOf(address, args), denied)}
+		return &PackageError{Text: fmt.Sprintf("%s: %v", requestOf(address, roots), denied)}
 	case errors.As(fault, &private):
 		return &PackageError{Text: fmt.Sprintf("%s is not fetched from: %v; the operator can name the host in allow_import", fault.host, private)}
 	}
 	f.log.Warn("packages can't be fetched", "host", fault.host, "error", fault.err)
-	return f.explain(stderr, address, args)
+	return f.explain(stderr, address, roots)
 }
 
 // maxExplained is how many bytes of Deno's words are kept.
 const maxExplained = 4 << 10
 
-// explain turns the last words of Deno, started with args, into an error.
+// explain turns the last words of Deno, started for the roots, into an error.
 // unreachable is a URL whose host could not be reached.
-func (f fetcher) explain(stderr, unreachable string, args []string) error {
+func (f *fetcher) explain(stderr, unreachable string, roots []specifier) error {
 	text := stderr
 	if at := errorLine().FindStringIndex(text); at != nil {
 		text = text[at[1]:]
@@ -312,7 +319,7 @@ func (f fetcher) explain(stderr, unreachable string, args []string) error {
 	if unreachable != "" || f.offline() || noNetwork().MatchString(text) {
 		what := wanted(text)
 		if what == "" {
-			what = requestOf(unreachable, args)
+			what = requestOf(unreachable, roots)
 		}
 		if f.policy.NoFetch {
 			return &PackageError{Text: what + " is not in the cache, and the operator turned fetching off"}
@@ -368,7 +375,7 @@ var localErrors = []syscall.Errno{
 }
 
 // minAge is the minimum release age in force.
-func (f fetcher) minAge() string {
+func (f *fetcher) minAge() string {
 	if f.policy.MinReleaseAge > 0 {
 		return f.policy.MinReleaseAge.String()
 	}
@@ -377,33 +384,23 @@ func (f fetcher) minAge() string {
 
 // wanted names what Deno failed to get.
 func wanted(text string) string {
-	if m := failedPackage().FindStringSubmatch(text); m != nil {
-		return "npm:" + m[1]
-	}
-	if m := failedJSR().FindStringSubmatch(text); m != nil {
-		return "jsr:" + m[1]
-	}
-	if m := failedImport().FindStringSubmatch(text); m != nil {
-		return m[1] + m[2]
+	for _, failed := range []struct {
+		told   func() *regexp.Regexp
+		scheme string
+	}{{failedPackage, "npm:"}, {failedJSR, "jsr:"}, {failedImport, ""}} {
+		if m := failed.told().FindStringSubmatch(text); m != nil {
+			return failed.scheme + strings.Join(m[1:], "")
+		}
 	}
 	return ""
 }
 
-// requestOf finds the specifier among args that made Deno ask for address.
-func requestOf(address string, args []string) string {
+// requestOf finds the root that made Deno ask for an address; else it is the first.
+func requestOf(address string, roots []specifier) string {
 	path, err := url.PathUnescape(address)
 	if err != nil {
 		path = address
 	}
-	for _, arg := range args {
-		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") && strings.Contains(path, s.name) && path != "" {
-			return s.String()
-		}
-	}
-	for _, arg := range args {
-		if s, err := parseSpecifier(arg); err == nil && strings.Contains(arg, ":") {
-			return s.String()
-		}
-	}
-	return address
+	i := slices.IndexFunc(roots, func(s specifier) bool { return strings.Contains(path, s.name) })
+	return roots[max(i, 0)].String()
 }

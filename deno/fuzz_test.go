@@ -28,20 +28,23 @@ func FuzzPlan(f *testing.F) {
 		if json.Unmarshal(text, &p) != nil {
 			return
 		}
-		lock, err := readLock(p.Lock)
-		if err == nil && len(lock.NPM)+len(lock.JSR)+len(lock.Remote) > 0 && p.check(everything) == nil {
+		var err error
+		if p.lock, err = readLock(p.Lock); err != nil {
+			return
+		}
+		if len(p.lock.NPM)+len(p.lock.JSR)+len(p.lock.Remote) > 0 && p.check(everything) == nil {
 			t.Errorf("everything is denied, and the plan is not")
 		}
 		_ = p.check(cache.Policy{Allow: []string{"left", "host:npm.test"}})
-		for _, m := range p.manifests() {
-			path := m.path
+		p.Modules = nil // which no registry names
+		for path := range p.manifests() {
 			if !filepath.IsLocal(path) || !strings.HasPrefix(path, "remote/") {
 				t.Errorf("a manifest is looked for at %q", path)
 			}
 		}
 		roots := []specifier{{scheme: "npm", name: "left"}, {scheme: "jsr", name: "@a/b", version: "1"}, {scheme: "https", name: "https://e.test/x.ts"}}
-		packages, err := lockedPackages(p.Lock, roots, map[string]bool{"left@1.0.0": true})
-		if err == nil && len(packages) != len(roots) {
+		packages := p.lock.packages(roots, map[string]bool{"left@1.0.0": true})
+		if len(packages) != len(roots) {
 			t.Errorf("%d packages of %d", len(packages), len(roots))
 		}
 	})
@@ -63,9 +66,9 @@ func FuzzExplain(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = store.Close() })
 	f.Fuzz(func(t *testing.T, stderr, address string) {
-		args := []string{"cache", "--no-config", "npm:left@1", "https://e.test/x.ts"}
+		roots := []specifier{{scheme: "npm", name: "left", version: "1"}, {scheme: "https", name: "https://e.test/x.ts"}}
 		for _, unreachable := range []string{"", address} {
-			err := fetcher{cache: store}.explain(stderr, unreachable, args)
+			err := (&fetcher{planner: &planner{cache: store}}).explain(stderr, unreachable, roots)
 			var told *PackageError
 			if !errors.As(err, &told) || told.Text == "" || len(told.Text) > 2*maxExplained+len(address) || utf8.ValidString(stderr+address) && !utf8.ValidString(told.Text) {
 				t.Errorf("%q became %v", stderr, err)

@@ -135,11 +135,10 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		if npmrc != "" {
 			files[".npmrc"] = []byte(npmrc)
 		}
-		modules, err := e.view(ctx, l.install)
-		if err != nil {
+		if err := l.install.complete(); err != nil {
 			return nil, err
 		}
-		if err := around.modules(modules, denoPath, denoDir); err != nil {
+		if err := around.modules(l.install.dir, denoPath, denoDir); err != nil {
 			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
 	} else {

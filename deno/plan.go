@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
+	"log/slog"
 	"net/url"
 	"os"
 	"path"
@@ -21,11 +21,10 @@ import (
 	"rillbox/supervisor"
 )
 
-// plan is an install plan: which versions a set of specifiers resolved to, and
-// the files that they are. It is kept in the cache as a directory, the view, so
-// that a rerun asks no registry, and sees what its plan names and nothing else:
-// whatever path or specifier a program makes up, packages that others fetched are
-// not there.
+// plan is an install plan: the versions that a set of specifiers resolved to, and
+// their files. It is kept in the cache as a directory, so that a rerun asks no
+// registry, and sees what its plan names and nothing else: whatever path or
+// specifier a program makes up, packages that others fetched are not there.
 type plan struct {
 	// Lock is Deno's lock file.
 	Lock json.RawMessage `json:"lock"`
@@ -34,12 +33,14 @@ type plan struct {
 	Registries map[string]string `json:"registries"`
 	// Packages are what the specifiers resolved to.
 	Packages []supervisor.Package `json:"packages"`
-	// Modules are each package's directory and each module's file, below the view.
+	// Modules are each package's directory and each module's file, below the plan's.
 	Modules []string `json:"modules"`
 	// NoProcess says that none of the modules names Node's process module.
 	NoProcess bool `json:"no_process,omitempty"`
 
-	dir string // the view
+	lock  lockFile  // Lock, parsed
+	dir   string    // like Deno's, with npm and remote
+	since time.Time // when the cache was asked for it
 }
 
 const (
@@ -53,90 +54,112 @@ const (
 
 // planner makes and keeps plans.
 type planner struct {
+	cache   *cache.Cache
+	version string // Deno's
+	walls   Walls
+	policy  cache.Policy
+	limits  supervisor.Limits
+	// allowImport are the hosts that the operator named for URL imports.
+	allowImport []string
+	// unpacked is how many bytes an installation's packages may have on the disk.
+	unpacked int64
+	log      *slog.Logger
+
 	mu    sync.Mutex
-	known map[string]knownPlan // by key; the cache has verified them
+	known map[string]plan // by key; the cache has verified them
 }
 
-type knownPlan struct {
-	plan
-	since time.Time
+// plan gives the plan for the specifiers, if the operator's policy allows all that
+// is in it, after fetching what is missing or corrupt with the Deno at a path.
+func (pl *planner) plan(ctx context.Context, deno string, permissions Permissions, roots []specifier, emit func(supervisor.Event)) (plan, error) {
+	if err := checkRoots(pl.policy, permissions, roots); err != nil {
+		return plan{}, err
+	}
+	p, err := pl.find(ctx, newFetcher(pl, deno, permissions, roots, emit))
+	if err != nil {
+		return plan{}, err
+	}
+	if err := p.check(pl.policy); err != nil {
+		return plan{}, refusal(err)
+	}
+	return p, nil
 }
 
-// plan gives the plan for the specifiers, after fetching what is missing or
-// corrupt.
-func (pl *planner) plan(ctx context.Context, f fetcher, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	key := planKey(f, roots)
+// find gives the plan, which is made by f if the cache does not have it.
+func (pl *planner) find(ctx context.Context, f *fetcher) (plan, error) {
+	key := f.key()
 	pl.mu.Lock()
 	known, ok := pl.known[key]
 	pl.mu.Unlock()
-	if ok && time.Since(known.since) < planRest && known.there() {
-		return known.plan, nil
+	if ok && time.Since(known.since) < planRest && known.complete() == nil {
+		return known, nil
 	}
 	// All of it counts: waiting for another process that makes the same plan, too.
-	tooLong := fmt.Errorf("package installation took longer than %v", f.limits.InstallTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, f.limits.InstallTimeout, tooLong)
+	tooLong := fmt.Errorf("package installation took longer than %v", pl.limits.InstallTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, pl.limits.InstallTimeout, tooLong)
 	defer cancel()
-	var p plan
-	dir, hit, err := f.cache.Tree(ctx, planKind, key, func(ctx context.Context, dir string) (err error) {
-		p, err = makePlan(ctx, f, dir, roots, emit)
-		return err
-	})
+	dir, hit, err := pl.cache.Tree(ctx, planKind, key, f.make)
 	if err != nil && context.Cause(ctx) == tooLong {
 		return plan{}, endedError{supervisor.Exit{Status: supervisor.TimedOut, Reason: tooLong.Error()}}
 	}
 	if err != nil {
-		return plan{}, f.explainUnverified(err, key, roots)
+		return plan{}, f.explainUnverified(err, key)
 	}
-	if hit {
-		text, err := os.ReadFile(filepath.Join(dir, planFile))
-		if err == nil {
-			err = json.Unmarshal(text, &p)
-		}
-		if err != nil {
-			return plan{}, fmt.Errorf("read an install plan: %w", err)
-		}
+	p, err := readPlan(dir)
+	if err != nil {
+		return plan{}, err
 	}
-	p.dir = dir
-	fetched := slices.Clone(p.Packages)
+	made := slices.Clone(p.Packages)
 	for i := range p.Packages {
 		p.Packages[i].Cached = true
 	}
 	pl.mu.Lock()
 	if pl.known == nil || len(pl.known) >= maxPlans {
-		pl.known = map[string]knownPlan{}
+		pl.known = map[string]plan{}
 	}
-	pl.known[key] = knownPlan{p, time.Now()}
+	pl.known[key] = p
 	pl.mu.Unlock()
 	if !hit {
-		p.Packages = fetched
+		p.Packages = made
 	}
 	return p, nil
 }
 
-// there says that nobody has removed the plan's view, which the cache never does
-// while it is in use.
-func (p plan) there() bool {
-	_, err := os.Stat(filepath.Join(p.dir, planFile))
-	return err == nil
+func readPlan(dir string) (plan, error) {
+	p := plan{dir: dir, since: time.Now()}
+	text, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil {
+		return p, fmt.Errorf("read an install plan: %w", err)
+	}
+	p.lock, err = readLock(p.Lock)
+	return p, err
 }
 
-// explainUnverified tells why there is no network-free way to packages that are
-// in the cache: an earlier version fetched them, and did not keep what tells that
+// complete is an error where somebody has removed the plan's files, which the cache
+// never does while they are in use.
+func (p plan) complete() error {
+	if _, err := os.Stat(filepath.Join(p.dir, planFile)); err != nil {
+		return errors.New("the packages were removed from the cache: run again, and they are fetched again")
+	}
+	return nil
+}
+
+// explainUnverified tells why packages that are in the cache can't be used without
+// the network: an earlier version fetched them, and did not keep what tells that
 // they are still what the registry signed.
-func (f fetcher) explainUnverified(err error, key string, roots []specifier) error {
+func (f *fetcher) explainUnverified(err error, key string) error {
 	var missing *PackageError
 	if !errors.As(err, &missing) || !errors.Is(err, cache.ErrOffline) && !f.policy.NoFetch || !f.cache.Has("plan", key) {
 		return err
 	}
-	names := make([]string, len(roots))
-	for i, root := range roots {
-		names[i] = root.String()
-	}
-	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(names, ", ")), err}
+	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(texts(f.roots), ", ")), err}
 }
 
-// planKey describes all that decides what specifiers resolve to.
-func planKey(f fetcher, roots []specifier) string {
+// key describes all that decides what specifiers resolve to.
+func (f *fetcher) key() string {
 	registry := sha256.New()
 	env, _ := fetchEnv("")
 	for _, setting := range env {
@@ -150,33 +173,19 @@ func planKey(f fetcher, roots []specifier) string {
 			registry.Write(text)
 		}
 	}
-	names := make([]string, len(roots))
-	for i, root := range roots {
-		names[i] = root.String()
-	}
-	return fmt.Sprintf("deno %s\nregistries %x\nage %v\n%s\n%s", Version, registry.Sum(nil), f.policy.MinReleaseAge,
-		strings.Join(f.imports, "\n"), strings.Join(names, "\n"))
+	return fmt.Sprintf("deno %s\nregistries %x\nage %v\n%s\n%s", f.version, registry.Sum(nil), f.policy.MinReleaseAge,
+		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
 }
 
-// makePlan fetches the modules, and fills dir with them and with the plan.
-func makePlan(ctx context.Context, f fetcher, dir string, roots []specifier, emit func(supervisor.Event)) (plan, error) {
-	work, err := supervisor.NewRunDir() // also removed if we are killed
-	if err != nil {
-		return plan{}, err
-	}
-	defer os.RemoveAll(work)
-	lock := filepath.Join(work, "lock.json")
-	fetched := map[string]bool{}
+// make fetches the modules, and fills dir with them and with the plan.
+func (f *fetcher) make(ctx context.Context, dir string) error {
 	for {
-		if err := os.RemoveAll(lock); err != nil {
-			return plan{}, fmt.Errorf("make an install plan: %w", err)
-		}
-		p, changed, err := f.fetch(ctx, dir, lock, roots, fetched, emit)
-		if err != nil {
-			return plan{}, err
-		}
-		if len(changed) == 0 {
-			return p, p.write(dir)
+		p, changed, err := f.fetch(ctx, dir)
+		switch {
+		case err != nil:
+			return err
+		case len(changed) == 0:
+			return p.write()
 		}
 		f.log.Warn("fetched modules were changed and will be fetched again", "paths", changed)
 	}
@@ -185,109 +194,103 @@ func makePlan(ctx context.Context, f fetcher, dir string, roots []specifier, emi
 // fetch fetches the modules into a stage, and makes the plan in dir from it.
 // changed are those that were in the cache and are not what they were: they have
 // been forgotten, and the next try will fetch them.
-func (f fetcher) fetch(ctx context.Context, dir, lock string, roots []specifier, fetched map[string]bool, emit func(supervisor.Event)) (p plan, changed []string, err error) {
+func (f *fetcher) fetch(ctx context.Context, dir string) (p *plan, changed []string, err error) {
+	if f.work, err = supervisor.NewRunDir(); err != nil { // also removed if we are killed
+		return nil, nil, err
+	}
+	defer os.RemoveAll(f.work)
 	f.stage = filepath.Join(dir, "stage") // in the cache, from where it can be moved
 	defer os.RemoveAll(f.stage)
 	if err := MakeDenoDir(f.stage); err != nil {
-		return plan{}, nil, fmt.Errorf("make a directory for Deno: %w", err)
+		return nil, nil, fmt.Errorf("make a directory for Deno: %w", err)
 	}
 	stage, err := f.cache.StageDeno(f.stage)
 	if err != nil {
-		return plan{}, nil, err
+		return nil, nil, err
 	}
+	lock := filepath.Join(f.work, "lock.json")
 	flags := append([]string{"--no-config", "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
 	if age := f.policy.MinReleaseAge; age > 0 {
 		flags = append(flags, fmt.Sprintf("--min-dep-age=%d", minutes(age)))
 	}
-	names := make([]string, len(roots))
-	for i, root := range roots {
-		names[i] = root.String()
+	if _, err := f.run(ctx, append([]string{"cache"}, flags...), f.roots...); err != nil {
+		return nil, nil, err
 	}
-	f.npmOnly = !slices.ContainsFunc(roots, func(s specifier) bool { return s.scheme != "npm" })
-	line := func(address string) {
-		stage, what := downloadStage(address)
-		fetched[what] = true
-		emit(supervisor.Event{Kind: supervisor.Stage, Text: stage})
-	}
-	if _, err := f.run(ctx, filepath.Dir(lock), line, slices.Concat([]string{"cache"}, flags, names)...); err != nil {
-		return plan{}, nil, err
-	}
-	p.Registries = map[string]string{}
+	p = &plan{dir: dir, Registries: map[string]string{}}
 	if p.Lock, err = os.ReadFile(lock); err != nil {
-		return plan{}, nil, fmt.Errorf("read the lock file that Deno wrote: %w", err)
+		return nil, nil, fmt.Errorf("read the lock file that Deno wrote: %w", err)
 	}
-	if p.Packages, err = lockedPackages(p.Lock, roots, fetched); err != nil {
-		return plan{}, nil, err
+	if p.lock, err = readLock(p.Lock); err != nil {
+		return nil, nil, err
 	}
-	found, err := f.list(ctx, filepath.Dir(lock), flags, roots, stage, &p)
+	p.Packages = p.lock.packages(f.roots, f.fetched)
+	found, err := f.list(ctx, flags, stage, p.Registries)
 	if err != nil {
-		return plan{}, nil, err
+		return nil, nil, err
 	}
-	if changed, err = p.take(stage, dir, found); err != nil {
-		return plan{}, nil, fmt.Errorf("take what was fetched: %w", err)
+	if changed, err = p.take(stage, found); err != nil {
+		return nil, nil, fmt.Errorf("take what was fetched: %w", err)
 	}
 	if len(changed) > 0 {
 		if err := errors.Join(stage.Forget(ctx, changed), os.RemoveAll(filepath.Join(dir, "npm")), os.RemoveAll(filepath.Join(dir, "remote"))); err != nil {
-			return plan{}, nil, fmt.Errorf("forget what was changed: %w", err)
+			return nil, nil, fmt.Errorf("forget what was changed: %w", err)
 		}
-		return plan{}, changed, nil
+		return nil, changed, nil
 	}
 	for _, pkg := range found {
 		if pkg.name == "" {
 			continue
 		}
-		if err := checkAge(f.policy, pkg.name, pkg.version, filepath.Join(dir, filepath.FromSlash(pkg.path)), time.Now()); err != nil {
-			return plan{}, nil, err
+		if err := checkAge(f.policy, pkg.name, pkg.version, filepath.Join(dir, filepath.FromSlash(pkg.path))); err != nil {
+			return nil, nil, err
 		}
 	}
 	if err := stage.Keep(ctx); err != nil {
-		return plan{}, nil, fmt.Errorf("keep what was fetched: %w", err)
+		return nil, nil, fmt.Errorf("keep what was fetched: %w", err)
 	}
 	return p, nil, nil
 }
 
-// take makes the view from the stage: what Deno named, and beside it what else
-// its runs and ours read. changed are the parts that are not what they were.
-func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed []string, err error) {
-	lock, err := readLock(p.Lock)
-	if err != nil {
-		return nil, err
+// take takes the plan's files from the stage: what Deno named, and beside it what
+// else its runs and ours read. changed are those that are not what they were.
+func (p *plan) take(stage *cache.DenoStage, found []part) (changed []string, err error) {
+	type wanted struct {
+		integrity        string // what was signed of it
+		module, optional bool
 	}
-	modules := map[string]string{} // by path, what was signed of it
-	needed, others := lock.needed(), map[string]bool{}
+	all := map[string]wanted{} // by path
+	needed := p.lock.needed()
 	for _, pkg := range found {
-		modules[pkg.path] = ""
+		w := wanted{module: true}
 		if pkg.name != "" {
-			modules[pkg.path] = lock.integrity(pkg.name + "@" + pkg.version)
-			others[pkg.path] = !needed[pkg.name+"@"+pkg.version]
+			key := pkg.name + "@" + pkg.version
+			w.integrity, w.optional = p.lock.integrity(key), !needed[key]
+		}
+		all[pkg.path] = w
+		p.Modules = append(p.Modules, pkg.path)
+	}
+	for path := range p.manifests() {
+		if _, found := all[path]; !found {
+			all[path] = wanted{optional: true}
 		}
 	}
-	all := maps.Clone(modules) // and what there need not be
-	for _, m := range p.manifests() {
-		all[m.path] = ""
-	}
-	for path := range modules {
-		if manifest, npm := registryManifest(path); npm {
-			all[manifest] = ""
-		}
-	}
-	redirects := map[string]bool{}
-	for from := range lock.Redirects {
+	for from := range p.lock.Redirects {
 		if u, err := url.Parse(from); err == nil && u.Host != "" {
-			redirects[cachedURL(u)] = true
-			all[cachedURL(u)] = ""
+			if path := cachedURL(u); !all[path].module {
+				all[path] = wanted{module: true, optional: true}
+			}
 		}
 	}
-	for path, integrity := range all {
-		_, module := modules[path]
-		err := stage.Take(path, integrity, filepath.Join(dir, filepath.FromSlash(path)))
+	p.Modules = nil
+	for path, w := range all {
+		err := stage.Take(path, w.integrity, filepath.Join(p.dir, filepath.FromSlash(path)))
 		switch {
 		case errors.Is(err, cache.ErrChanged):
 			changed = append(changed, path)
-		case errors.Is(err, fs.ErrNotExist) && (!module || others[path]):
+		case errors.Is(err, fs.ErrNotExist) && w.optional:
 		case err != nil:
 			return nil, err
-		case module || redirects[path]:
+		case w.module:
 			p.Modules = append(p.Modules, path)
 		}
 	}
@@ -296,43 +299,17 @@ func (p *plan) take(stage *cache.DenoStage, dir string, found []part) (changed [
 	return changed, nil
 }
 
-// registryManifest is where Deno keeps what a registry says of the package whose
-// directory this is.
-func registryManifest(module string) (manifest string, npm bool) {
-	return path.Join(path.Dir(module), "registry.json"), strings.HasPrefix(module, "npm/")
-}
-
 // write narrows what registries say to what was planned, looks the modules
 // through, and writes the plan down beside them.
-func (p *plan) write(dir string) error {
-	versions := map[string]map[string]bool{}
-	p.NoProcess = true
-	for _, module := range p.Modules {
-		if manifest, npm := registryManifest(module); npm {
-			add(versions, manifest, path.Base(module))
-		}
-		if !p.NoProcess {
-			continue
-		}
-		found, err := namesProcess(filepath.Join(dir, filepath.FromSlash(module)))
-		if err != nil {
-			return fmt.Errorf("look through what was fetched: %w", err)
-		}
-		p.NoProcess = !found
-	}
-	for _, m := range p.manifests() {
-		if m.lists != "" {
-			add(versions, m.path, m.lists)
-		}
-	}
-	for manifest, planned := range versions {
-		full := filepath.Join(dir, filepath.FromSlash(manifest))
+func (p *plan) write() error {
+	for manifest, versions := range p.manifests() {
+		full := filepath.Join(p.dir, filepath.FromSlash(manifest))
 		text, err := os.ReadFile(full)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || versions == nil {
 			continue
 		}
 		if err == nil {
-			text, err = narrowManifest(text, nil, planned)
+			text, err = narrowManifest(text, nil, versions)
 		}
 		if err == nil { // not into the file, which is the cache's too
 			err = errors.Join(os.Remove(full), os.WriteFile(full, text, 0o600))
@@ -341,14 +318,21 @@ func (p *plan) write(dir string) error {
 			return fmt.Errorf("read what a registry says, %s: %w", manifest, err)
 		}
 	}
-	for _, name := range []string{"npm", "remote"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			return fmt.Errorf("write an install plan: %w", err)
+	p.NoProcess = true
+	for _, module := range p.Modules {
+		found, err := namesProcess(filepath.Join(p.dir, filepath.FromSlash(module)))
+		if err != nil {
+			return fmt.Errorf("look through what was fetched: %w", err)
 		}
+		p.NoProcess = p.NoProcess && !found
 	}
 	text, err := json.Marshal(p)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, planFile), text, 0o600)
+		err = errors.Join(
+			os.MkdirAll(filepath.Join(p.dir, "npm"), 0o700),
+			os.MkdirAll(filepath.Join(p.dir, "remote"), 0o700),
+			os.WriteFile(filepath.Join(p.dir, planFile), text, 0o600),
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("write an install plan: %w", err)
@@ -375,6 +359,10 @@ func namesProcess(root string) (found bool, err error) {
 	return found, err
 }
 
+// archivePath is the address of an npm package's archive: its name, with and without
+// its scope, and then its version.
+var archivePath = pattern(`((?:@[^/]+/)?([^/]*))/-/([^/]+)\.tgz$`)
+
 // downloadStage tells what a download is: for people, and the key of the
 // package's version that it shows to be new.
 func downloadStage(address string) (stage, what string) {
@@ -382,93 +370,29 @@ func downloadStage(address string) (stage, what string) {
 	if err != nil {
 		return "fetching " + address, address
 	}
-	directory, file := path.Split(u.Path)
-	if version, archive := strings.CutSuffix(file, ".tgz"); archive {
-		name := strings.TrimSuffix(directory, "/-/")
-		base := path.Base(name)
-		if scope := path.Base(path.Dir(name)); strings.HasPrefix(scope, "@") {
-			name = scope + "/" + base
-		} else {
-			name = base
-		}
-		version = strings.TrimPrefix(version, base+"-")
+	if m := archivePath().FindStringSubmatch(u.Path); m != nil {
+		name, version := m[1], strings.TrimPrefix(m[3], m[2]+"-")
 		return "fetching " + name + " " + version, name + "@" + version
 	}
-	if path.Ext(file) == "" {
+	if path.Ext(u.Path) == "" {
 		return "resolving " + strings.TrimPrefix(u.Path, "/"), address
 	}
 	return "fetching " + u.Host + u.Path, address
-}
-
-// lockedPackages says what the specifiers became.
-func lockedPackages(lock []byte, roots []specifier, fetched map[string]bool) ([]supervisor.Package, error) {
-	locked, err := readLock(lock)
-	if err != nil {
-		return nil, err
-	}
-	var packages []supervisor.Package
-	for _, root := range roots {
-		p := supervisor.Package{Name: root.name, Source: root.scheme}
-		if root.isURL() {
-			p.Source = "url"
-			p.Cached = !fetched[root.name]
-		} else {
-			request := root
-			request.path = ""
-			if request.version == "" {
-				request.version = "*"
-			}
-			version := lockedVersion(locked.Specifiers, request)
-			p.Version, _, _ = strings.Cut(version, "_") // what follows are its peers
-			p.Cached = !fetched[p.Name+"@"+p.Version]
-			if root.scheme == "jsr" {
-				p.Cached = true
-				for address := range fetched {
-					p.Cached = p.Cached && !strings.Contains(address, "/"+p.Name+"/"+p.Version)
-				}
-			}
-		}
-		if !slices.Contains(packages, p) {
-			packages = append(packages, p)
-		}
-	}
-	return packages, nil
-}
-
-// lockedVersion finds a request's version in a lock file, where Deno writes
-// ranges in a form of its own (^1 as 1).
-func lockedVersion(specifiers map[string]string, request specifier) string {
-	if version, ok := specifiers[request.String()]; ok {
-		return version
-	}
-	request.version = strings.TrimPrefix(request.version, "^")
-	if version, ok := specifiers[request.String()]; ok {
-		return version
-	}
-	request.version = ""
-	for _, name := range slices.Sorted(maps.Keys(specifiers)) {
-		if strings.HasPrefix(name, request.String()+"@") {
-			return specifiers[name]
-		}
-	}
-	return ""
 }
 
 // part is a module's file or, with its name and version, a package's directory,
 // below Deno's directory.
 type part struct{ path, name, version string }
 
-// list asks Deno where the modules are.
-func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []specifier, stage *cache.DenoStage, p *plan) (found []part, err error) {
+// list asks Deno where the modules are, and notes which registries packages came from.
+func (f *fetcher) list(ctx context.Context, flags []string, stage *cache.DenoStage, registries map[string]string) (found []part, err error) {
 	npmListed := false
-	for _, root := range roots {
-		if root.scheme == "npm" {
-			if npmListed {
-				continue // one answer has all that are in the lock file
-			}
-			npmListed = true
+	for _, root := range f.roots {
+		if root.scheme == "npm" && npmListed {
+			continue // one answer has all that are in the lock file
 		}
-		text, err := f.run(ctx, dir, nil, slices.Concat([]string{"info", "--json"}, flags, []string{root.String()})...)
+		npmListed = npmListed || root.scheme == "npm"
+		text, err := f.run(ctx, append([]string{"info", "--json"}, flags...), root)
 		if err != nil {
 			return nil, err
 		}
@@ -505,7 +429,7 @@ func (f fetcher) list(ctx context.Context, dir string, flags []string, roots []s
 			if !scoped {
 				scope = ""
 			}
-			p.Registries[scope] = pkg.Registry
+			registries[scope] = pkg.Registry
 		}
 	}
 	return found, nil

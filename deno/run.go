@@ -46,7 +46,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	var installing time.Duration
 	if len(wanted.roots) > 0 {
 		began := time.Now()
-		install, err = e.plan(ctx, binary, permissions, wanted.roots, emit)
+		install, err = e.planner.plan(ctx, binary.Path, permissions, wanted.roots, emit)
 		installing = time.Since(began)
 		var missing *PackageError
 		var ended endedError

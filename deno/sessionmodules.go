@@ -3,19 +3,13 @@
 package deno
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"rillbox/cache"
 )
 
 // A session's process starts before it is known which packages its cells will
@@ -52,16 +46,8 @@ func newSessionModules(dir string) (*sessionModules, error) {
 
 // add lets the session find the modules of a plan.
 func (m *sessionModules) add(p plan) error {
-	manifests := map[string]string{} // in dir → in the plan's view
 	for _, from := range p.Modules {
-		to := from
-		if rest, ok := strings.CutPrefix(from, "npm/"); ok {
-			name, version := npmPackage(rest)
-			to = path.Join(sessionRegistryDir, name, version)
-			manifest := path.Join(path.Dir(to), "registry.json")
-			manifests[manifest] = path.Join(path.Dir(from), "registry.json")
-			add(m.versions, manifest, version)
-		}
+		to := sessionPath(from)
 		if m.there[to] {
 			continue
 		}
@@ -70,13 +56,11 @@ func (m *sessionModules) add(p plan) error {
 		}
 		m.there[to] = true
 	}
-	for _, manifest := range p.manifests() {
-		manifests[manifest.path] = manifest.path
-		if manifest.lists != "" {
-			add(m.versions, manifest.path, manifest.lists)
+	for from, versions := range p.manifests() {
+		to := sessionPath(from)
+		for version := range versions {
+			add(m.versions, to, version)
 		}
-	}
-	for to, from := range manifests {
 		if err := m.narrow(to, filepath.Join(p.dir, from), m.versions[to]); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
@@ -84,14 +68,14 @@ func (m *sessionModules) add(p plan) error {
 	return nil
 }
 
-// add notes that a manifest may name a version; what follows a "_" tells a copy
-// for other peers apart.
-func add(versions map[string]map[string]bool, manifest, version string) {
-	if versions[manifest] == nil {
-		versions[manifest] = map[string]bool{}
+// sessionPath is where a session has what a plan has at a path.
+func sessionPath(from string) string {
+	rest, npm := strings.CutPrefix(from, "npm/")
+	if !npm {
+		return from
 	}
-	version, _, _ = strings.Cut(version, "_")
-	versions[manifest][version] = true
+	name, version := npmPackage(rest)
+	return path.Join(sessionRegistryDir, name, version)
 }
 
 // npmPackage splits the directory of a package below Deno's directory for npm
@@ -129,82 +113,4 @@ func (m *sessionModules) narrow(to, from string, versions map[string]bool) error
 		return err
 	}
 	return os.Rename(full+".new", full) // Deno may be reading it
-}
-
-// narrowManifest leaves those versions in a manifest of npm's or JSR's, as Deno
-// keeps it: a JSON object, perhaps with a comment of Deno's after it. before is
-// what became of the manifest the last time, empty if there was none.
-func narrowManifest(text, before []byte, versions map[string]bool) ([]byte, error) {
-	manifest, rest, err := readManifest(text)
-	if err != nil {
-		return nil, err
-	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(manifest["versions"], &all); err != nil {
-		return nil, err
-	}
-	maps.DeleteFunc(all, func(version string, _ json.RawMessage) bool { return !versions[version] })
-	if len(before) > 0 {
-		earlier, _, err := readManifest(before)
-		if err == nil {
-			err = json.Unmarshal(earlier["versions"], &all) // what was there stays
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if manifest["versions"], err = json.Marshal(all); err != nil {
-		return nil, err
-	}
-	delete(manifest, "latest") // of JSR's; Deno looks for the highest
-	if given, npm := manifest["dist-tags"]; npm {
-		var tags map[string]string
-		if err := json.Unmarshal(given, &tags); err != nil {
-			return nil, err
-		}
-		maps.DeleteFunc(tags, func(_, version string) bool { return all[version] == nil })
-		if tags == nil {
-			tags = map[string]string{}
-		}
-		if tags["latest"] == "" && len(all) > 0 { // Deno wants to see one
-			tags["latest"] = slices.Sorted(maps.Keys(all))[0]
-		}
-		if manifest["dist-tags"], err = json.Marshal(tags); err != nil {
-			return nil, err
-		}
-	}
-	narrowed, err := json.Marshal(manifest)
-	return append(narrowed, rest...), err
-}
-
-func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(&manifest); err != nil {
-		return nil, nil, err
-	}
-	if manifest == nil {
-		return nil, nil, errors.New("it is no object")
-	}
-	return manifest, text[decoder.InputOffset():], nil
-}
-
-// copyInto makes a file or a directory at to that holds what is at from.
-func copyInto(to, from string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o700)
-		}
-		return cache.CopyFile(target, name)
-	})
 }

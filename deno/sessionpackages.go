@@ -50,16 +50,14 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 	roots := slices.DeleteFunc(slices.Clone(r.roots), func(root specifier) bool { return s.packages.exact[root.String()] != "" })
 	var w cellPackages
 	if len(roots) > 0 {
-		p, err := s.engine.plan(ctx, *s.engine.binary, s.permissions, roots, emit)
+		p, err := s.engine.planner.plan(ctx, s.engine.binary.Path, s.permissions, roots, emit)
 		if err != nil {
 			return cellPackages{}, err
 		}
 		if err := s.modules.add(p); err != nil {
 			return cellPackages{}, err
 		}
-		if err := s.packages.add(p, roots); err != nil {
-			return cellPackages{}, err
-		}
+		s.packages.add(p, roots)
 		w.planned = p.Packages
 	}
 	w.imports = s.packages.importMap(r, imports)
@@ -67,15 +65,11 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 }
 
 // add takes note of what was planned for the roots.
-func (p *packages) add(made plan, roots []specifier) error {
+func (p *packages) add(made plan, roots []specifier) {
 	for _, root := range roots {
 		exact := root
 		if !root.isURL() {
-			locked, err := lockedPackages(made.Lock, []specifier{root}, nil)
-			if err != nil {
-				return err
-			}
-			exact.version = locked[0].Version
+			exact.version = made.lock.version(root)
 			p.latest = slices.DeleteFunc(p.latest, func(other specifier) bool { return other.name == exact.name })
 			p.latest = append(p.latest, specifier{scheme: exact.scheme, name: exact.name, version: exact.version})
 		}
@@ -83,7 +77,6 @@ func (p *packages) add(made plan, roots []specifier) error {
 		p.exact[root.root()] = exact.root()
 		p.exact[exact.root()] = exact.root()
 	}
-	return nil
 }
 
 // importMap is what a cell's specifiers stand for, each with an exact version.

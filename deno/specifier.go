@@ -25,6 +25,15 @@ var (
 // String is the specifier as Deno takes it.
 func (s specifier) String() string { return s.root() + s.path }
 
+// texts are specifiers as Deno takes them.
+func texts(specifiers []specifier) []string {
+	list := make([]string, len(specifiers))
+	for i, s := range specifiers {
+		list[i] = s.String()
+	}
+	return list
+}
+
 // root names the package alone.
 func (s specifier) root() string {
 	if s.isURL() {

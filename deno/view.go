@@ -1,48 +1,53 @@
 package deno
 
 import (
-	"context"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"io/fs"
+	"maps"
 	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"rillbox/cache"
 )
 
-// view gives the directory, like Deno's own, that holds what the plan names and
-// nothing else, in its subdirectories npm and remote.
-func (e *Engine) view(_ context.Context, p plan) (dir string, err error) {
-	if !p.there() {
-		return "", errors.New("the packages were removed from the cache: run again, and they are fetched again")
+// manifests are the files, in a directory like Deno's, in which registries tell of
+// the plan's packages: npm's and JSR's of all versions, with those that are planned,
+// and JSR's of one version, with none. They are no modules, and Deno reads them all
+// the same.
+func (p plan) manifests() map[string]map[string]bool {
+	manifests := map[string]map[string]bool{}
+	for _, module := range p.Modules {
+		if strings.HasPrefix(module, "npm/") {
+			version, _, _ := strings.Cut(path.Base(module), "_") // what follows tells a copy for other peers apart
+			add(manifests, path.Join(path.Dir(module), "registry.json"), version)
+		}
 	}
-	return p.dir, nil
-}
-
-// jsrManifest is a file, below Deno's directory, in which JSR tells of a package.
-type jsrManifest struct {
-	path string
-	// lists is the version of the plan's where the file lists all that there
-	// are, empty where it tells of one.
-	lists string
-}
-
-// manifests are those of the packages of the plan; they are not modules, and Deno
-// reads them all the same.
-func (p plan) manifests() []jsrManifest {
-	lock, err := readLock(p.Lock)
-	base, urlErr := url.Parse(jsrURL())
-	if err != nil || urlErr != nil {
-		return nil
+	base, err := url.Parse(jsrURL())
+	if err != nil {
+		return manifests
 	}
-	var manifests []jsrManifest
-	for key := range lock.JSR {
-		name := lockedName(key)
-		version := strings.TrimPrefix(strings.TrimPrefix(key, name), "@")
-		manifests = append(manifests,
-			jsrManifest{cachedURL(base.JoinPath(name, "meta.json")), version},
-			jsrManifest{path: cachedURL(base.JoinPath(name, version+"_meta.json"))})
+	for key := range p.lock.JSR {
+		name, version := splitKey(key)
+		add(manifests, cachedURL(base.JoinPath(name, "meta.json")), version)
+		manifests[cachedURL(base.JoinPath(name, version+"_meta.json"))] = nil
 	}
 	return manifests
+}
+
+// add notes that a manifest may name a version.
+func add(manifests map[string]map[string]bool, manifest, version string) {
+	if manifests[manifest] == nil {
+		manifests[manifest] = map[string]bool{}
+	}
+	manifests[manifest][version] = true
 }
 
 // cachedURL is where Deno keeps a URL's content: remote/{scheme}/{host}, with
@@ -58,4 +63,82 @@ func cachedURL(u *url.URL) string {
 	}
 	sum := sha256.Sum256([]byte(rest))
 	return "remote/" + u.Scheme + "/" + host + "/" + hex.EncodeToString(sum[:])
+}
+
+// narrowManifest leaves those versions in a manifest of npm's or JSR's, as Deno
+// keeps it: a JSON object, perhaps with a comment of Deno's after it. before is
+// what became of the manifest the last time, empty if there was none.
+func narrowManifest(text, before []byte, versions map[string]bool) ([]byte, error) {
+	manifest, rest, err := readManifest(text)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(manifest["versions"], &all); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(all, func(version string, _ json.RawMessage) bool { return !versions[version] })
+	if len(before) > 0 {
+		earlier, _, err := readManifest(before)
+		if err == nil {
+			err = json.Unmarshal(earlier["versions"], &all) // what was there stays
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if manifest["versions"], err = json.Marshal(all); err != nil {
+		return nil, err
+	}
+	delete(manifest, "latest") // of JSR's; Deno looks for the highest
+	if given, npm := manifest["dist-tags"]; npm {
+		var tags map[string]string
+		if err := json.Unmarshal(given, &tags); err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(tags, func(_, version string) bool { return all[version] == nil })
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		if tags["latest"] == "" && len(all) > 0 { // Deno wants to see one
+			tags["latest"] = slices.Sorted(maps.Keys(all))[0]
+		}
+		if manifest["dist-tags"], err = json.Marshal(tags); err != nil {
+			return nil, err
+		}
+	}
+	narrowed, err := json.Marshal(manifest)
+	return append(narrowed, rest...), err
+}
+
+func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&manifest); err != nil {
+		return nil, nil, err
+	}
+	if manifest == nil {
+		return nil, nil, errors.New("it is no object")
+	}
+	return manifest, text[decoder.InputOffset():], nil
+}
+
+// copyInto makes a file or a directory at to that holds what is at from.
+func copyInto(to, from string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		return cache.CopyFile(target, name)
+	})
 }

@@ -40,11 +40,11 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(planted, 0o700), os.WriteFile(filepath.Join(planted, "package.json"), []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Put(t.Context(), "plan", planKey(e.fetcher(binary, e.options.Permissions), roots), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
+		if _, err := c.Put(t.Context(), "plan", newFetcher(e.planner, binary.Path, e.options.Permissions, roots, nil).key(), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
-			_, err = e.plan(t.Context(), binary, e.options.Permissions, []specifier{{scheme: "npm", name: name}}, func(supervisor.Event) {})
+			_, err = e.planner.plan(t.Context(), binary.Path, e.options.Permissions, []specifier{{scheme: "npm", name: name}}, func(supervisor.Event) {})
 			var missing *PackageError
 			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || cache.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)
