@@ -5,16 +5,15 @@ package deno
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
+	"rillbox/cache"
 	"rillbox/supervisor"
 )
 
@@ -33,10 +32,6 @@ import (
 
 const compiledKind = "compiled"
 
-// compileTime is how long loading the modules may take. What was compiled until
-// then is kept.
-const compileTime = 3 * time.Second
-
 // Deno's databases: of code, and of what it found out about modules. Where a
 // directory has the name of one of the latter, which would be made anew for
 // each run (3 ms of CPU), it keeps what should be there in memory.
@@ -53,9 +48,16 @@ var usualModules = []string{
 	"node:url", "node:util", "node:worker_threads", "node:zlib",
 }
 
-// compiler makes compiled code and knows where it is.
-type compiler struct {
-	e *Engine
+// codeCaches makes code caches and knows where they are.
+type codeCaches struct {
+	cache *cache.Cache
+	log   *slog.Logger
+	// load fills a DENO_DIR with what Deno makes of modules, those of packages from
+	// the plan.
+	load func(ctx context.Context, modules []string, p plan, denoDir string) error
+	// loader describes all that decides, beside the modules, what that is and under
+	// which names; set before the first is made.
+	loader string
 
 	mu   sync.Mutex
 	dirs map[string]string // by key; empty where it can't be made
@@ -66,11 +68,9 @@ type compiler struct {
 // maxDirs is how many directories are known without being looked up.
 const maxDirs = 1000
 
-func newCompiler(e *Engine) *compiler { return &compiler{e: e, dirs: map[string]string{}} }
-
-// of gives the directory with the compiled code of modules, those of packages
-// from the plan. Where there is none yet, it gives none and begins to make it.
-func (c *compiler) of(ctx context.Context, modules []string, p plan) string {
+// of gives the directory with the code cache of modules, those of packages from the
+// plan. Where there is none yet, it gives none and begins to make it.
+func (c *codeCaches) of(ctx context.Context, modules []string, p plan) string {
 	if len(modules) == 0 {
 		return ""
 	}
@@ -83,106 +83,67 @@ func (c *compiler) of(ctx context.Context, modules []string, p plan) string {
 	if dir, known := c.dirs[key]; known {
 		return dir
 	}
-	dir, err := c.e.options.Cache.GetTree(compiledKind, key)
+	dir, err := c.cache.GetTree(compiledKind, key)
 	if err == nil {
-		c.know(key, dir)
+		c.keep(key, dir)
 	} else if !c.busy {
 		c.busy = true
 		ctx = context.WithoutCancel(ctx)
 		c.jobs.Go(func() {
-			dir, err := c.make(ctx, key, modules, p)
+			dir, err := c.make(ctx, modules, p)
 			if err != nil {
-				c.e.options.Log.Debug("modules can't be compiled ahead", "modules", modules, "error", err)
+				c.log.Debug("modules can't be compiled ahead", "modules", modules, "error", err)
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.busy = false
-			c.know(key, dir)
+			c.keep(key, dir)
 		})
 	}
 	return dir
 }
 
-// know keeps where it is in mind. The caller holds mu.
-func (c *compiler) know(key, dir string) {
-	if len(c.dirs) >= maxDirs {
-		clear(c.dirs)
+// keep remembers where a code cache is. The caller holds mu.
+func (c *codeCaches) keep(key, dir string) {
+	if c.dirs == nil || len(c.dirs) >= maxDirs {
+		c.dirs = map[string]string{}
 	}
 	c.dirs[key] = dir
 }
 
-// wait is of for callers that wait until it is made.
-func (c *compiler) wait(ctx context.Context, modules []string, p plan) (string, error) {
-	return c.make(ctx, c.key(modules, p), modules, p)
+// key describes all that decides what is in a code cache.
+func (c *codeCaches) key(modules []string, p plan) string {
+	text := fmt.Appendf(nil, "%q %q %q %s", c.loader, p.dir, modules, p.Lock)
+	return fmt.Sprintf("deno/%x", sha256.Sum256(text))
 }
 
-// key describes all that decides what is compiled, and under which names.
-func (c *compiler) key(modules []string, p plan) string {
-	text, err := json.Marshal([]any{Version, c.e.walls.Level.Offered(), programName, c.e.guest, p.dir, modules, p.Lock})
-	if err != nil {
-		panic(err) // it is made of strings
-	}
-	sum := sha256.Sum256(text)
-	return "deno/" + hex.EncodeToString(sum[:])
-}
-
-func (c *compiler) make(ctx context.Context, key string, modules []string, p plan) (string, error) {
-	dir, _, err := c.e.options.Cache.Tree(ctx, compiledKind, key, func(ctx context.Context, dir string) error {
-		return c.compile(ctx, dir, modules, p)
+// make gives the directory with the code cache, which it makes if there is none.
+func (c *codeCaches) make(ctx context.Context, modules []string, p plan) (string, error) {
+	dir, _, err := c.cache.Tree(ctx, compiledKind, c.key(modules, p), func(ctx context.Context, dir string) error {
+		denoDir, err := supervisor.NewRunDir() // also removed if we are killed
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(denoDir)
+		if err := c.load(ctx, modules, p, denoDir); err != nil {
+			return err
+		}
+		for _, name := range append([]string{codeDatabase, filepath.Join("gen", "http"), filepath.Join("gen", "https")}, denoDatabases...) {
+			err := copyInto(filepath.Join(dir, name), filepath.Join(denoDir, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("keep compiled modules: %w", err)
+			}
+		}
+		return nil
 	})
 	return dir, err
 }
 
-// compile fills dir with what becomes of the modules.
-func (c *compiler) compile(ctx context.Context, dir string, modules []string, p plan) error {
-	denoDir, err := supervisor.NewRunDir() // also removed if we are killed
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(denoDir)
-	list, err := json.Marshal(modules)
-	if err != nil {
-		return err
-	}
-	load := launch{entry: "compile.js", permissions: c.e.options.Permissions.Imports(), install: p, keep: denoDir, args: []string{string(list)}}
-	if _, err := c.run(ctx, load); err != nil { // how it ends is the modules' affair
-		return err
-	}
-	freeze := launch{entry: "freeze.js", workspace: denoDir, args: []string{"."}}
-	exit, err := c.run(ctx, freeze)
-	if err != nil {
-		return err
-	}
-	if exit.Status != supervisor.Completed {
-		return fmt.Errorf("freeze Deno's databases: exit status %d %s: %s", exit.Code, exit.Reason, exit.Stderr)
-	}
-	for _, name := range append([]string{codeDatabase, filepath.Join("gen", "http"), filepath.Join("gen", "https")}, denoDatabases...) {
-		err := copyInto(filepath.Join(dir, name), filepath.Join(denoDir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("keep compiled modules: %w", err)
-		}
-	}
-	return nil
-}
-
-// run runs one of our own modules to its end.
-func (c *compiler) run(ctx context.Context, l launch) (supervisor.Exit, error) {
-	w, err := c.e.startWorker(ctx, l)
-	if err != nil {
-		return supervisor.Exit{}, err
-	}
-	_ = w.child.Stdin().Close()
-	w.child.SetDeadline(compileTime, "compiling modules")
-	w.child.Attach(ctx, func(supervisor.Event) {})
-	w.frames.Drain()
-	return w.child.Wait(), ctx.Err()
-}
-
-// fillDenoDir puts compiled code into a run's DENO_DIR, and makes Deno keep what
-// else it finds out in memory.
-func fillDenoDir(denoDir, compiled string) error {
-	if compiled != "" {
-		if err := os.CopyFS(denoDir, os.DirFS(compiled)); err != nil {
+// fillDenoDir puts a code cache into a run's DENO_DIR, and makes Deno keep what else
+// it finds out in memory.
+func fillDenoDir(denoDir, codeCache string) error {
+	if codeCache != "" {
+		if err := os.CopyFS(denoDir, os.DirFS(codeCache)); err != nil {
 			return err
 		}
 	}

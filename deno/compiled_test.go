@@ -63,9 +63,9 @@ func TestCompiledModules(t *testing.T) {
 	if r := completed(t, e, program); string(r.Value) != "1" || r.Stdout.String() != "1\n" {
 		t.Fatalf("the first run: %s %q", r.Value, r.Stdout)
 	}
-	e.compiler.jobs.Wait()
+	e.codeCaches.jobs.Wait()
 	var made string
-	for _, dir := range e.compiler.dirs {
+	for _, dir := range e.codeCaches.dirs {
 		made = dir
 	}
 	have := files(t, made)
@@ -111,14 +111,14 @@ func launchOf(t *testing.T, e *Engine, p supervisor.Program) launch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launch{install: plan, compiled: e.compiler.of(t.Context(), wanted.modules, plan), files: []string{m.file}}
+	return launch{install: plan, codeCache: e.codeCaches.of(t.Context(), wanted.modules, plan), files: []string{m.file}}
 }
 
 // Modules that never end, or break while they are loaded, cost no run.
 func TestModulesThatCannotBeCompiled(t *testing.T) {
 	e := warmEngine(t, 0)
 	for _, module := range []string{"data:text/javascript,await new Promise(() => setInterval(() => {}, 9))", "data:text/javascript,Deno.exit(9)", "data:text/javascript,throw 1", "npm:none-of-these"} {
-		dir, err := e.compiler.wait(t.Context(), []string{module, "node:stream"}, plan{})
+		dir, err := e.codeCaches.make(t.Context(), []string{module, "node:stream"}, plan{})
 		if err != nil || !slices.Contains(files(t, dir), codeDatabase) {
 			t.Errorf("%s: %v", module, err)
 		}

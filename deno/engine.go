@@ -62,9 +62,9 @@ type Engine struct {
 	walls   Walls
 	planner *planner
 
-	scanners *scanners
-	compiler *compiler
-	pool     *supervisor.Pool[*worker]
+	scanners   *scanners
+	codeCaches codeCaches
+	pool       *supervisor.Pool[*worker]
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
 	binary   *Binary
@@ -107,7 +107,7 @@ func New(o Options) (*Engine, error) {
 		cache: o.Cache, version: Version, walls: walls, policy: o.Policy, limits: o.Limits,
 		allowImport: o.AllowImport, unpacked: maxUnpacked, log: o.Log,
 	}
-	e.compiler = newCompiler(e)
+	e.codeCaches.cache, e.codeCaches.log, e.codeCaches.load = o.Cache, o.Log, e.loadModules
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
 }
@@ -127,7 +127,7 @@ func (e *Engine) Describe() supervisor.Description {
 func (e *Engine) Close() {
 	e.pool.Close()
 	e.scanners.pool.Close()
-	e.compiler.jobs.Wait()
+	e.codeCaches.jobs.Wait()
 }
 
 // Prepare fetches Deno, and starts children that wait for programs.
@@ -136,7 +136,7 @@ func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error
 		return err
 	}
 	e.scanners.pool.Warm()
-	if _, err := e.compiler.wait(ctx, usualModules, plan{}); err != nil {
+	if _, err := e.codeCaches.make(ctx, usualModules, plan{}); err != nil {
 		e.options.Log.Warn("Node's modules can't be compiled ahead: programs that use them start slower", "error", err)
 	}
 	e.pool.Warm()
@@ -189,6 +189,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 		if e.guest, err = e.guestFiles(ctx); err != nil {
 			return Binary{}, err
 		}
+		e.codeCaches.loader = fmt.Sprintf("%s %s %s %s", Version, e.walls.level(), programName, e.guest)
 		e.binary = &binary
 	}
 	return *e.binary, nil

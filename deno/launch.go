@@ -34,7 +34,7 @@ type launch struct {
 	readOnly    bool              // the workspace
 	imports     map[string]string // an import map
 	install     plan
-	compiled    string   // a directory with compiled code; empty if there is none
+	codeCache   string   // the directory of one; empty if there is none
 	keep        string   // its DENO_DIR, where that is not to go with its directory
 	files       []string // the names that its program's file may have
 	args        []string
@@ -42,7 +42,7 @@ type launch struct {
 }
 
 // purpose is all that a child is made for as one comparable value: one made for
-// another purpose is not for this launch. What is compiled only saves time.
+// another purpose is not for this launch. A code cache only saves time.
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
@@ -111,10 +111,10 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		if err := fillDenoDir(denoPath, l.compiled); err != nil {
+		if err := fillDenoDir(denoPath, l.codeCache); err != nil {
 			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
-		if l.compiled == "" {
+		if l.codeCache == "" {
 			args = append(args, "--no-code-cache")
 		}
 	}

@@ -69,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		readOnly:    p.ReadOnly,
 		imports:     wanted.imports,
 		install:     install,
-		compiled:    e.compiler.of(ctx, wanted.modules, install),
+		codeCache:   e.codeCaches.of(ctx, wanted.modules, install),
 		files:       []string{m.file},
 		args:        p.Args,
 		combined:    p.Combined,

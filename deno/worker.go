@@ -4,6 +4,7 @@ package deno
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +55,7 @@ func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended fun
 
 // ahead is what the pool's workers are started with.
 func (e *Engine) ahead(ctx context.Context) launch {
-	return launch{permissions: e.options.Permissions, compiled: e.compiler.of(ctx, usualModules, plan{}), files: aheadFiles}
+	return launch{permissions: e.options.Permissions, codeCache: e.codeCaches.of(ctx, usualModules, plan{}), files: aheadFiles}
 }
 
 // startAhead starts a worker for the pool and waits until it is ready.
@@ -176,4 +177,38 @@ func (w *worker) discard() supervisor.Exit {
 	w.child.Attach(context.Background(), func(supervisor.Event) {})
 	w.frames.Drain()
 	return w.child.Wait()
+}
+
+// compileTime is how long loading modules may take for a code cache. What was
+// compiled until then is kept.
+const compileTime = 3 * time.Second
+
+// loadModules fills a DENO_DIR with what Deno makes of modules; see codeCaches.
+func (e *Engine) loadModules(ctx context.Context, modules []string, p plan, denoDir string) error {
+	list, err := json.Marshal(modules)
+	if err != nil {
+		return err
+	}
+	load := launch{entry: "compile.js", permissions: e.options.Permissions.Imports(), install: p, keep: denoDir, args: []string{string(list)}}
+	if _, err := e.runOwn(ctx, load); err != nil { // how it ends is the modules' affair
+		return err
+	}
+	exit, err := e.runOwn(ctx, launch{entry: "freeze.js", workspace: denoDir, args: []string{"."}})
+	if err == nil && exit.Status != supervisor.Completed {
+		err = fmt.Errorf("freeze Deno's databases: exit status %d %s: %s", exit.Code, exit.Reason, exit.Stderr)
+	}
+	return err
+}
+
+// runOwn runs one of our own modules to its end.
+func (e *Engine) runOwn(ctx context.Context, l launch) (supervisor.Exit, error) {
+	w, err := e.startWorker(ctx, l)
+	if err != nil {
+		return supervisor.Exit{}, err
+	}
+	_ = w.child.Stdin().Close()
+	w.child.SetDeadline(compileTime, "compiling modules")
+	w.child.Attach(ctx, func(supervisor.Event) {})
+	w.frames.Drain()
+	return w.child.Wait(), ctx.Err()
 }
