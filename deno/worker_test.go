@@ -139,7 +139,7 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 		}
 		field(&l).Set(field(&other))
 		same := l.purpose() == (launch{files: aheadFiles}).purpose()
-		if want := fields.Field(i).Name == "compiled"; same != want {
+		if want := fields.Field(i).Name == "codeCache"; same != want {
 			t.Errorf("with another %s the purpose is the same: %v", fields.Field(i).Name, same)
 		}
 	}
