@@ -267,22 +267,38 @@ func fetchEnv(proxy string) (env, files []string) {
 
 var bracedName = pattern(`\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}`)
 
-// What Deno says of what went wrong, and what we say.
+// What Deno says of what went wrong.
 var (
 	errorLine     = pattern(`(?m)^error: `)
-	noPackage     = pattern(`npm package '([^']+)' does not exist`)
-	noVersion     = pattern(`Could not find npm package '([^']+)' matching '([^']+)'`)
-	noJSRPackage  = pattern(`JSR package not found: (\S+)`)
-	noJSRVersion  = pattern(`Could not find version of '([^']+)' that matches specified version constraint '([^']+)'`)
-	noModule      = pattern(`Module not found "([^"]+)"`)
-	notAllowed    = pattern(`Requires import access to "([^"]+)"`)
-	tooYoung      = pattern(`(?i)minimum dependency (?:age|date)`)
 	failedPackage = pattern(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
 	failedJSR     = pattern(`JSR package manifest for '([^']+)' failed`)
 	failedImport  = pattern(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
 	localFault    = pattern(`Failed (?:caching|reading cache entry for) '|\(os error (\d+)\)`)
 	noNetwork     = pattern(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
+
+// explanations are what we say for what Deno says, of which the first that fits holds.
+// %[1] is a name and %[2] a version, as Deno gives them; %[3] suggests another name,
+// %[4] is the minimum release age.
+var explanations = []struct {
+	told func() *regexp.Regexp
+	say  string
+}{
+	{pattern(`npm package '([^']+)' does not exist`),
+		"the npm package %[1]q does not exist: check its name%[3]s"},
+	{pattern(`Could not find npm package '([^']+)' matching '([^']+)'(?s:.*)(?i:minimum dependency (?:age|date))`),
+		"the npm package %[1]q has no version that matches %[2]q and is older than %[4]s, the minimum release age: ask for an older one, or have the operator lower min_release_age"},
+	{pattern(`Could not find npm package '([^']+)' matching '(?:\*|latest)'`),
+		"the npm package %[1]q does not exist, or has no release: check its name%[3]s"},
+	{pattern(`Could not find npm package '([^']+)' matching '([^']+)'`),
+		"the npm package %[1]q has no version that matches %[2]q: ask for another, or for none to get the latest"},
+	{pattern(`JSR package not found: (\S+)`),
+		"the JSR package %[1]q does not exist: check its name"},
+	{pattern(`Could not find version of '([^']+)' that matches specified version constraint '([^']+)'`),
+		"the JSR package %[1]q has no version that matches %[2]q: ask for another, or for none to get the latest"},
+	{pattern(`Requires import access to "([^"]+)"`), notImportable},
+	{pattern(`Module not found "([^"]+)"`), "%[1]s does not exist: check the URL"},
+}
 
 // explainFault turns a connection that was not made, for address, into an error.
 func (f *fetcher) explainFault(fault *connectError, stderr, address string, roots []specifier) error {
@@ -301,10 +317,10 @@ func (f *fetcher) explainFault(fault *connectError, stderr, address string, root
 	return f.explain(stderr, address, roots)
 }
 
-// maxExplained is how many bytes of Deno's words are kept.
+// maxExplained is how many bytes of Deno's message are kept.
 const maxExplained = 4 << 10
 
-// explain turns the last words of Deno, started for the roots, into an error.
+// explain turns what Deno printed last, when it was started for the roots, into an error.
 // unreachable is a URL whose host could not be reached.
 func (f *fetcher) explain(stderr, unreachable string, roots []specifier) error {
 	text := stderr
@@ -327,35 +343,15 @@ func (f *fetcher) explain(stderr, unreachable string, roots []specifier) error {
 		missing := cache.NotCached(what)
 		return &PackageError{missing.Error(), missing}
 	}
-	say := func(format string, args ...any) error { return &PackageError{Text: fmt.Sprintf(format, args...)} }
-	if m := noPackage().FindStringSubmatch(text); m != nil {
-		return say("the npm package %q does not exist: check its name%s", m[1], nearName(m[1]))
-	}
-	if m := noVersion().FindStringSubmatch(text); m != nil {
-		if tooYoung().MatchString(text) {
-			return say("the npm package %q has no version that matches %q and is older than %s, the minimum release age: ask for an older one, or have the operator lower min_release_age", m[1], m[2], f.minAge())
+	for _, e := range explanations {
+		if m := e.told().FindStringSubmatch(text); m != nil {
+			return &PackageError{Text: fmt.Sprintf(e.say, m[1], m[len(m)-1], nearName(m[1]), f.minAge())}
 		}
-		if m[2] == "*" || m[2] == "latest" {
-			return say("the npm package %q does not exist, or has no release: check its name%s", m[1], nearName(m[1]))
-		}
-		return say("the npm package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
-	}
-	if m := noJSRPackage().FindStringSubmatch(text); m != nil {
-		return say("the JSR package %q does not exist: check its name", m[1])
-	}
-	if m := noJSRVersion().FindStringSubmatch(text); m != nil {
-		return say("the JSR package %q has no version that matches %q: ask for another, or for none to get the latest", m[1], m[2])
-	}
-	if m := notAllowed().FindStringSubmatch(text); m != nil {
-		return notImportable(m[1])
-	}
-	if m := noModule().FindStringSubmatch(text); m != nil {
-		return say("%s does not exist: check the URL", m[1])
 	}
 	if isLocal(text) {
 		return fmt.Errorf("fetch packages: %s", text)
 	}
-	return say("the packages can't be fetched: %s", text)
+	return &PackageError{Text: "the packages can't be fetched: " + text}
 }
 
 // isLocal says that Deno tells of this machine's fault, such as a full disk: it gives

@@ -33,15 +33,13 @@ func checkRoots(policy cache.Policy, permissions Permissions, roots []specifier)
 			return refusal(err)
 		}
 		if host := egress.HostPort(u); !permissions.ImportsFrom(host) {
-			return notImportable(host)
+			return refusal(fmt.Errorf(notImportable, host))
 		}
 	}
 	return nil
 }
 
-func notImportable(host string) error {
-	return &PackageError{Text: fmt.Sprintf("imports from %s are not allowed here: ask the operator to add it to --allow-import", host)}
-}
+const notImportable = "imports from %[1]s are not allowed here: ask the operator to add it to --allow-import"
 
 func checkURL(policy cache.Policy, address string) (*url.URL, error) {
 	u, err := url.Parse(address)
