@@ -189,7 +189,7 @@ func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binar
 		if e.guest, err = e.guestFiles(ctx); err != nil {
 			return Binary{}, err
 		}
-		e.codeCaches.loader = fmt.Sprintf("%s %s %s %s", Version, e.walls.level(), programName, e.guest)
+		e.codeCaches.loader = fmt.Sprintf("%s %s %s %s", Version, e.walls.Level.Offered(), programName, e.guest)
 		e.binary = &binary
 	}
 	return *e.binary, nil

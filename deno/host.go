@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"path"
 	"slices"
@@ -36,7 +37,8 @@ const (
 	socketHost
 )
 
-const anyPort = -1
+// anyPort stands for all ports, and behind each in Deno's order.
+const anyPort = math.MaxInt64
 
 // domainChars are those of a domain's labels.
 const domainChars = "abcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -252,19 +254,12 @@ func (h host) meets(other host) bool {
 // that holds what a guest wants decides.
 func (h host) compare(other host) int {
 	return cmp.Or(
-		cmp.Compare(btoi(h.port == anyPort), btoi(other.port == anyPort)),
+		cmp.Compare(h.port, other.port),
 		cmp.Compare(h.kind, other.kind),
 		cmp.Compare(labels(h.name), labels(other.name)),
 		h.net.Addr().Compare(other.net.Addr()),
 		cmp.Compare(h.net.Bits(), other.net.Bits()),
 	)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // labels is a domain as Deno compares it: each label behind its length.
@@ -283,6 +278,19 @@ func hostCovers(granted, value string) bool {
 	g, err := parseHost(granted)
 	v, valueErr := parseHost(value)
 	return err == nil && valueErr == nil && g.covers(v)
+}
+
+// isPlainHost says that a URL's host, with its port, is to Deno what it is as it is
+// written: it turns letters beyond ASCII into others, and what ends in a number into
+// an address.
+func isPlainHost(text string) bool {
+	h, err := parseHost(text)
+	if err != nil || h.kind != domainHost {
+		return err == nil && h.kind == addressHost
+	}
+	last := h.name[strings.LastIndexByte(h.name, '.')+1:]
+	hex, isHex := strings.CutPrefix(last, "0x")
+	return strings.Trim(last, "0123456789") != "" && !(isHex && strings.Trim(hex, "0123456789abcdef") == "")
 }
 
 // cleanHosts gives what a value of a flag stands for, in the form that is passed

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -138,7 +137,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		if err := l.install.complete(); err != nil {
 			return nil, err
 		}
-		if err := around.modules(l.install.dir, denoPath, denoDir); err != nil {
+		if err := showModules(around, l.install.dir, denoPath, denoDir); err != nil {
 			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
 	} else {
@@ -184,26 +183,6 @@ func besideProgram(imports map[string]string, dir, workspace string, programs []
 // surround begins the surroundings of a child.
 func (e *Engine) surround(p Permissions) (*Surroundings, error) {
 	return p.Surround(e.walls, append(supervisor.RunDirs(), e.options.Cache.Dir())...)
-}
-
-// modules lets the child find modules in its DENO_DIR, which it calls name: those
-// of npm and of URLs. Deno takes as modules only what is below its own directory
-// when links are followed.
-func (s *Surroundings) modules(modules, denoDir, name string) error {
-	for _, kind := range []string{"npm", "remote"} {
-		if !s.OwnRoot() {
-			s.See(filepath.Join(modules, kind), "", launcher.Read)
-			if err := os.Symlink(filepath.Join(modules, kind), filepath.Join(denoDir, kind)); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := os.Mkdir(filepath.Join(denoDir, kind), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		s.See(filepath.Join(modules, kind), filepath.Join(name, kind), launcher.Read)
-	}
-	return nil
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself

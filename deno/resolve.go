@@ -33,7 +33,7 @@ func resolve(imports, packages []string) (resolution, error) {
 		}
 		r.addRoot(s)
 		r.modules = append(r.modules, s.String())
-		if !s.isURL() && !builtins[s.name] {
+		if !s.isURL() && !slices.Contains(builtins, s.name) {
 			asked[s.name] = s
 			r.mapPackage(s)
 		}
@@ -41,7 +41,7 @@ func resolve(imports, packages []string) (resolution, error) {
 	for _, text := range imports {
 		scheme, _, has := strings.Cut(text, ":")
 		switch {
-		case builtins[strings.TrimPrefix(text, "node:")]:
+		case slices.Contains(builtins, strings.TrimPrefix(text, "node:")):
 			r.modules = append(r.modules, "node:"+strings.TrimPrefix(text, "node:"))
 			continue
 		case text == "", strings.ContainsAny(text[:1], "./#"):

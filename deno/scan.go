@@ -119,40 +119,12 @@ func (m *module) insertPrelude(found scanned) {
 	m.code = before + text + m.code[at:]
 }
 
-// codeStart skips the #! line, space and comments.
-func codeStart(code string) int {
-	at := 0
-	if strings.HasPrefix(code, "#!") {
-		at = lineEnd(code, 0)
-	}
-	for at < len(code) {
-		rest := code[at:]
-		switch {
-		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
-			at++
-		case strings.HasPrefix(rest, "\ufeff"):
-			at += len("\ufeff")
-		case strings.HasPrefix(rest, "//"):
-			at = lineEnd(code, at)
-		case strings.HasPrefix(rest, "/*"):
-			end := strings.Index(rest[2:], "*/")
-			if end < 0 {
-				return at
-			}
-			at += end + 4
-		default:
-			return at
-		}
-	}
-	return at
-}
+// leading is what may stand before a program's first line of code: a #! line, space
+// and comments.
+var leading = pattern(`^(?:#![^\n]*)?(?:[ \t\r\n\x{FEFF}]|//[^\n]*|/\*[\s\S]*?\*/)*`)
 
-func lineEnd(code string, at int) int {
-	if i := strings.IndexByte(code[at:], '\n'); i >= 0 {
-		return at + i
-	}
-	return len(code)
-}
+// codeStart is where the first line of code is.
+func codeStart(code string) int { return len(leading().FindString(code)) }
 
 // jsxPackage is the package that makes JSX elements: the one of the well-known
 // ones that the program imports, else otherwise.

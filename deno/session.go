@@ -139,7 +139,7 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)
 	guest := around.See(e.guest, guestName, launcher.Read)
 	denoDir := around.See(denoPath, filepath.Join(programName, "deno"), launcher.Read|launcher.Write)
-	if err := around.modules(modules, denoPath, denoDir); err != nil {
+	if err := showModules(around, modules, denoPath, denoDir); err != nil {
 		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
 	around.Dial()

@@ -89,7 +89,7 @@ func npmPackage(dir string) (name, version string) {
 	return name, version
 }
 
-// narrow writes a manifest of a view's with those versions only; nil takes it
+// narrow writes a plan's manifest with those versions only; nil takes it
 // as it is.
 func (m *sessionModules) narrow(to, from string, versions map[string]bool) error {
 	text, err := os.ReadFile(from)

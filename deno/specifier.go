@@ -71,15 +71,6 @@ func parseSpecifier(text string) (specifier, error) {
 	return specifier{}, fmt.Errorf("%q is not a package: want an npm name (lodash@4), an npm: or jsr: specifier, or an https: URL", text)
 }
 
-// isPlainHost says that Deno's URLs have a host as it is written here: they turn
-// letters beyond ASCII into others, and what ends in a number into an address.
-func isPlainHost(text string) bool {
-	h, err := parseHost(text)
-	return err == nil && (h.kind == addressHost || h.kind == domainHost && !numberAtEnd().MatchString(h.name))
-}
-
-var numberAtEnd = pattern(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
-
 func parsePackage(scheme, rest, text string) (specifier, error) {
 	s := specifier{scheme: scheme}
 	scope := ""
@@ -109,17 +100,10 @@ func parsePackage(scheme, rest, text string) (specifier, error) {
 	return s, nil
 }
 
-// builtins are the modules of Node that Deno has, as they are named without
-// node:.
-var builtins = func() map[string]bool {
-	m := map[string]bool{}
-	for _, name := range strings.Fields(`assert assert/strict async_hooks buffer child_process cluster
-		console constants crypto dgram diagnostics_channel dns dns/promises domain events fs
-		fs/promises http http2 https inspector inspector/promises module net os path path/posix
-		path/win32 perf_hooks process punycode querystring readline readline/promises repl stream
-		stream/consumers stream/promises stream/web string_decoder sys timers timers/promises tls
-		trace_events tty url util util/types v8 vm wasi worker_threads zlib`) {
-		m[name] = true
-	}
-	return m
-}()
+// builtins are the modules of Node that Deno has, as they are named without node:.
+var builtins = strings.Fields(`assert assert/strict async_hooks buffer child_process cluster
+	console constants crypto dgram diagnostics_channel dns dns/promises domain events fs
+	fs/promises http http2 https inspector inspector/promises module net os path path/posix
+	path/win32 perf_hooks process punycode querystring readline readline/promises repl stream
+	stream/consumers stream/promises stream/web string_decoder sys timers timers/promises tls
+	trace_events tty url util util/types v8 vm wasi worker_threads zlib`)

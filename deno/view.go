@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"rillbox/cache"
+	"rillbox/supervisor/launcher"
 )
 
 // manifests are the files, in a directory like Deno's, in which registries tell of
@@ -48,6 +49,26 @@ func add(manifests map[string]map[string]bool, manifest, version string) {
 		manifests[manifest] = map[string]bool{}
 	}
 	manifests[manifest][version] = true
+}
+
+// showModules lets a child find a plan's modules, npm's and those of URLs, in its
+// DENO_DIR, which it calls name. Deno takes as modules only what is below its own
+// directory when links are followed.
+func showModules(around *Surroundings, modules, denoDir, name string) error {
+	for _, kind := range []string{"npm", "remote"} {
+		from, at := filepath.Join(modules, kind), filepath.Join(denoDir, kind)
+		around.See(from, filepath.Join(name, kind), launcher.Read)
+		var err error
+		if around.OwnRoot() {
+			err = os.Mkdir(at, 0o700)
+		} else {
+			err = os.Symlink(from, at)
+		}
+		if err != nil && !(around.OwnRoot() && errors.Is(err, fs.ErrExist)) {
+			return err
+		}
+	}
+	return nil
 }
 
 // cachedURL is where Deno keeps a URL's content: remote/{scheme}/{host}, with
