@@ -22,8 +22,12 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 	if err != nil {
 		return Permissions{}, err
 	}
-	if n := asked.count(); n > maxNarrowed {
-		return Permissions{}, fmt.Errorf("permissions with %d values: %d are allowed", n, maxNarrowed)
+	count := 0
+	for _, want := range asked.grants {
+		count += len(want.values)
+	}
+	if count > maxNarrowed {
+		return Permissions{}, fmt.Errorf("permissions with %d values: %d are allowed", count, maxNarrowed)
 	}
 	if asked.all && !p.all {
 		return Permissions{}, notGranted("--allow-all")
@@ -66,14 +70,6 @@ func (p Permissions) Narrow(words []string) (Permissions, error) {
 // maxNarrowed bounds the values that a run may ask for: each path is opened.
 const maxNarrowed = 512
 
-// count is how many values the flags have.
-func (p Permissions) count() (n int) {
-	for _, g := range p.grants {
-		n += len(g.values)
-	}
-	return n
-}
-
 func notGranted(flag string) error {
 	return fmt.Errorf("permission %s was not granted by the operator: a run may narrow what was granted, never widen it; ask the operator to add it, or leave it out", flag)
 }
@@ -85,25 +81,24 @@ func (p Permissions) covers(name string, want grant) error {
 	if want.bare && !everything {
 		return notGranted("--" + name)
 	}
+	if everything {
+		values = []string{""} // stands for the flag without values
+	}
 	for _, value := range want.values {
-		var over []string // what grants the value; empty stands for the bare flag
-		if everything {
-			over = append(over, "")
-		}
+		err := notGranted("--" + name + "=" + value)
 		for _, granted := range values {
-			if valueCovers(permissionFlags[name], granted, value) {
-				over = append(over, granted)
+			if granted != "" && !valueCovers(permissionFlags[name], granted, value) {
+				continue
 			}
+			denied := p.outweighed(kind, granted, value)
+			if denied == "" {
+				err = nil
+				break
+			}
+			err = fmt.Errorf("permission --%s=%s would outweigh what the operator denied with %s, in Deno's order of the two: ask for all that was granted, or for something else", name, value, denied)
 		}
-		if len(over) == 0 {
-			return notGranted("--" + name + "=" + value)
-		}
-		outweighed := ""
-		if !slices.ContainsFunc(over, func(granted string) bool {
-			outweighed = p.outweighed(kind, granted, value)
-			return outweighed == ""
-		}) {
-			return fmt.Errorf("permission --%s=%s would outweigh what the operator denied with %s, in Deno's order of the two: ask for all that was granted, or for something else", name, value, outweighed)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 type Walls struct {
 	// Level is the wall; the zero value is the best that the machine offers.
 	Level launcher.Level
-	// Without gives the second wall up, also where nothing else holds a program.
+	// Without starts children without a wall, even where Deno alone can't hold them.
 	Without bool
 	// Shared is the directory that the operator shares as workspace, as it was at the
 	// start; see Share.
@@ -74,7 +74,7 @@ func Share(path string) (Shared, error) {
 
 // Surroundings are what one child sees: our own files, and what its permissions
 // grant. In a root of its own ours have names of our choice there; elsewhere they
-// have their paths. They must be closed once the child has been started, or not.
+// have their paths. Close must be called when the child was started, or could not be.
 type Surroundings struct {
 	wall launcher.Wall
 	// without says that there is no wall: all has its own name and can be seen.
