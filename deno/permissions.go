@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-shellwords"
+
+	"rillbox/cache/egress"
 )
 
 // Permissions are Deno permission flags: what a guest may do beyond computing.
@@ -288,7 +290,7 @@ func (p Permissions) ImportsFrom(host string) bool {
 	if !everything && len(hosts) == 0 {
 		hosts = slices.Clone(defaultImportHosts)
 		if u, err := url.Parse(os.Getenv("JSR_URL")); err == nil && u.Host != "" {
-			hosts = append(hosts, hostPort(u))
+			hosts = append(hosts, egress.HostPort(u))
 		}
 	}
 	denied := p.grants["deny-import"]
