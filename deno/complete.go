@@ -15,10 +15,6 @@ import (
 
 // Complete gives the names that may stand in place of the last word of text.
 func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
-	if err := s.takeTurn(ctx); err != nil {
-		return nil, err
-	}
-	defer s.giveTurn()
 	s.child.Resume()
 	defer s.child.Pause()
 	ctx, cancel := context.WithTimeout(ctx, completeTime)

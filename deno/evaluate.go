@@ -64,7 +64,7 @@ const cellPrelude = "'use strict';await void 0;"
 type prepared struct {
 	Code       string     `json:"code"`
 	Expression bool       `json:"expression"`
-	Lower      bool       `json:"lower"`
+	Transpile  bool       `json:"transpile"`
 	Error      *wireError `json:"error"`
 }
 
@@ -82,6 +82,9 @@ func (w *wireError) guest() *supervisor.GuestError {
 	return &supervisor.GuestError{Name: w.Name, Message: w.Message, Traceback: w.Stack}
 }
 
+// errNotPlain says that nothing of a cell has run: leaving its types out is not enough.
+var errNotPlain = errors.New("the cell has to be transpiled")
+
 // evaluate evaluates the cell. The error means that the process does not answer,
 // or that ctx has ended.
 func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
@@ -90,19 +93,50 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer over()
-	code, wrong, err := c.script(ctx)
-	if err != nil || wrong != nil {
-		return Outcome{Result: &Frame{Error: wrong}}, err
+	outcome, err := c.evaluateScript(ctx)
+	if !errors.Is(err, errNotPlain) {
+		return outcome, err
+	}
+	scan, ended := c.engine.scanners.of(ctx)
+	defer ended()
+	found, err := scan(scanRequest{Code: c.code, Extensions: []string{c.extension}, Cell: true, Transpile: true, JSX: c.jsx})
+	if err != nil {
+		return Outcome{}, err
+	}
+	if c.script = found.Script; c.script.Problem != "" {
+		return c.syntaxError(), nil
+	}
+	return c.evaluateScript(ctx)
+}
+
+// evaluateScript evaluates the cell as the script that was made of it.
+func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
+	limits := c.engine.options.Limits
+	var p prepared
+	err := c.ask(ctx, "prepare", map[string]any{"value": map[string]any{
+		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
+		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
+		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
+	}}, &p)
+	switch {
+	case err != nil || p.Error != nil:
+		return Outcome{Result: &Frame{Error: p.Error.guest()}}, err
+	case p.Transpile:
+		return Outcome{}, errNotPlain
 	}
 	if len(c.requires) > 0 {
 		if err := c.askGuest(ctx, "load", map[string]any{"value": c.requires}, nil); err != nil && !isRefused(err) {
 			return Outcome{}, err // what could not be loaded, require tells of
 		}
 	}
+	script := cellPrelude + "\n" + p.Code
+	if p.Expression {
+		script = cellPrelude + "(\n" + p.Code + "\n)"
+	}
 	c.began = true
 	var e evaluated
 	err = c.inspector.call(ctx, "Runtime.evaluate", map[string]any{
-		"expression":   code + "\n//# sourceURL=" + c.name,
+		"expression":   script + "\n//# sourceURL=" + c.name,
 		"replMode":     true,
 		"awaitPromise": true,
 		"objectGroup":  cellGroup,
@@ -122,10 +156,17 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 		return failed("Error", message, "Error: "+message+"\n    at "+c.name), nil
 	case err != nil:
 		return Outcome{}, err
+	case e.isUncompiled():
+		return c.uncompiled(e), nil
 	case e.Exception != nil:
 		return c.thrown(ctx, e)
 	}
 	return c.value(ctx, e.Result)
+}
+
+// isUncompiled reports whether V8 has read the code and run nothing of it.
+func (e evaluated) isUncompiled() bool {
+	return e.Exception != nil && e.Exception.Exception.ClassName == "SyntaxError" && len(e.Exception.StackTrace) == 0
 }
 
 func isRefused(err error) bool {
@@ -170,117 +211,35 @@ func (c *sessionCell) value(ctx context.Context, r remote) (Outcome, error) {
 	return Outcome{Result: &Frame{Value: json.RawMessage(text)}}, nil
 }
 
-// thrown is the outcome of a cell that threw something, or could not be compiled.
-func (c *sessionCell) thrown(ctx context.Context, e evaluated) (Outcome, error) {
-	x := e.Exception
-	if x.Exception.ClassName == "SyntaxError" && len(x.StackTrace) == 0 { // V8 has read the cell, and run nothing
-		message, _, _ := strings.Cut(strings.TrimPrefix(x.Exception.Description, "SyntaxError: "), "\n    at ")
-		if x.Line > 0 { // the prelude is line 0, and stands for what has no place
-			line, column := x.Line, x.Column+1
-			if lines := strings.Split(c.program.Code, "\n"); line > len(lines) { // behind it
-				line, column = len(lines), utf8.RuneCountInString(lines[len(lines)-1])+1
-			}
-			message = fmt.Sprintf("%s at %s:%d:%d", message, c.name, line, column)
-		}
-		return failed("SyntaxError", message, "SyntaxError: "+message), nil
+// uncompiled is the outcome of a cell whose code V8 can't compile.
+func (c *sessionCell) uncompiled(e evaluated) Outcome {
+	if c.script.Problem != "" {
+		return c.syntaxError()
 	}
+	x := e.Exception
+	message, _, _ := strings.Cut(strings.TrimPrefix(x.Exception.Description, "SyntaxError: "), "\n    at ")
+	if x.Line > 0 { // the prelude is line 0, and stands for what has no place
+		line, column := x.Line, x.Column+1
+		if lines := strings.Split(c.program.Code, "\n"); line > len(lines) { // behind it
+			line, column = len(lines), utf8.RuneCountInString(lines[len(lines)-1])+1
+		}
+		message = fmt.Sprintf("%s at %s:%d:%d", message, c.name, line, column)
+	}
+	return failed("SyntaxError", message, "SyntaxError: "+message)
+}
+
+// syntaxError is the outcome of a cell of which no script can be made.
+func (c *sessionCell) syntaxError() Outcome {
+	message := strings.Replace(c.script.Problem, " at cell:", " at "+c.name+":", 1)
+	return failed("SyntaxError", message, "SyntaxError: "+message)
+}
+
+// thrown is the outcome of a cell that threw something.
+func (c *sessionCell) thrown(ctx context.Context, e evaluated) (Outcome, error) {
 	var told wireError
-	err := c.askGuest(ctx, "error", x.Exception.argument(), &told)
+	err := c.askGuest(ctx, "error", e.Exception.Exception.argument(), &told)
 	if isRefused(err) {
 		return failed("Error", "the error that was thrown can't be shown", ""), nil
 	}
 	return Outcome{Result: &Frame{Error: told.guest()}}, err
-}
-
-// script gives the cell's code as it is evaluated, or what is wrong with it.
-func (c *sessionCell) script(ctx context.Context) (string, *supervisor.GuestError, error) {
-	code := strings.TrimPrefix(c.program.Code, "\ufeff")
-	if strings.HasPrefix(code, "#!") {
-		code = "//" + code[2:]
-	}
-	p, wrong, err := c.prepare(ctx, code, strings.HasSuffix(c.extension, "x"))
-	if err != nil || wrong != nil {
-		return "", wrong, err
-	}
-	if mayHaveModuleSyntax(p.Code) || strings.Contains(p.Code, "@") {
-		script, lower, err := c.withoutModuleSyntax(ctx, p.Code)
-		if lower && !p.Lower {
-			if p, wrong, err = c.prepare(ctx, code, true); err != nil || wrong != nil {
-				return "", wrong, err
-			}
-			script, _, err = c.withoutModuleSyntax(ctx, p.Code)
-		}
-		if err != nil {
-			return "", nil, err
-		}
-		p.Code = script
-	}
-	if p.Expression {
-		return cellPrelude + "(\n" + p.Code + "\n)", nil, nil
-	}
-	return cellPrelude + "\n" + p.Code, nil, nil
-}
-
-// prepare has the child make ready for the code, and gives it without its types.
-// Where that takes more than leaving them out, or lower is set, it is compiled.
-func (c *sessionCell) prepare(ctx context.Context, code string, lower bool) (prepared, *supervisor.GuestError, error) {
-	limits := c.engine.options.Limits
-	request := map[string]any{
-		"name": c.name, "code": code, "typescript": c.typescript,
-		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
-		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
-	}
-	var p prepared
-	if !lower {
-		if err := c.ask(ctx, "prepare", map[string]any{"value": request}, &p); err != nil || !p.Lower {
-			return p, p.Error.guest(), err
-		}
-	}
-	made, err := c.engine.scanners.lower(ctx, code, c.extension, c.jsx)
-	if err != nil {
-		return p, nil, err
-	}
-	if made.Problem != "" {
-		message := strings.Replace(made.Problem, "cell:", c.name+":", 1)
-		return p, &supervisor.GuestError{Name: "SyntaxError", Message: message, Traceback: "SyntaxError: " + message}, nil
-	}
-	request["code"], request["map"] = made.Code, made.Map
-	p = prepared{}
-	err = c.ask(ctx, "prepare", map[string]any{"value": request}, &p)
-	p.Lower = true
-	return p, p.Error.guest(), err
-}
-
-// withoutModuleSyntax rewrites the code's statements of modules; see rewriteAt.
-// lower says that there is a decorator, which V8 does not know.
-func (c *sessionCell) withoutModuleSyntax(ctx context.Context, code string) (script string, lower bool, err error) {
-	if err := c.inspector.call(ctx, "Runtime.enable", nil, nil); err != nil {
-		return "", false, err
-	}
-	defer c.inspector.settle(ctx, "Runtime.disable", nil)
-	for range maxRewrites {
-		var e evaluated
-		err := c.inspector.call(ctx, "Runtime.compileScript", map[string]any{
-			"expression": "(async()=>{'use strict';\n" + code + "\n})", "sourceURL": "", "persistScript": false,
-		}, &e)
-		if err != nil {
-			return "", false, err
-		}
-		if e.Exception == nil {
-			break
-		}
-		at, ok := place{e.Exception.Line - 1, e.Exception.Column}.offset(code)
-		if !ok {
-			break
-		}
-		if strings.HasPrefix(code[at:], "@") {
-			return code, true, nil
-		}
-		rewritten, ok := rewriteAt(code, at)
-		if !ok {
-			break // the evaluation says what is wrong
-		}
-		code = rewritten
-	}
-	return code, false, nil
 }

@@ -7,9 +7,6 @@
 
 import Module from "node:module";
 
-/** A source map as JSON text, where a cell's code is not its text. */
-export type Positions = string | undefined;
-
 /** The line with what is put before each cell's code. */
 const PRELUDE_LINES = 1;
 
@@ -35,9 +32,10 @@ const text = String;
 
 /**
  * Has errors tell in which cell a frame is, and where in its text: V8 knows the
- * cells' names, and leaves them out of the frames.
+ * cells' names, and leaves them out of the frames. `cells` gives each cell's source
+ * map as JSON text, empty where its code is its text.
  */
-export function nameFrames(cells: Map<string, Positions>): void {
+export function nameFrames(cells: Map<string, string>): void {
   const maps = new Map<string, SourceMap>();
   const place = (site: CallSite): string => {
     const frame = text(site);
@@ -50,7 +48,7 @@ export function nameFrames(cells: Map<string, Positions>): void {
     let line = site.getLineNumber()! - PRELUDE_LINES;
     let column = site.getColumnNumber()!;
     const map = cells.get(name);
-    if (map !== undefined) {
+    if (map) {
       if (!maps.has(map)) maps.set(map, new SourceMap(parse(map)));
       const entry = maps.get(map)!.findEntry(line - 1, column - 1);
       line = (entry.originalLine ?? line - 1) + 1;

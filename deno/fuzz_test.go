@@ -128,8 +128,8 @@ func FuzzInspect(f *testing.F) {
 		}
 		for name, scan := range map[string]scanFunc{
 			"esbuild": scanHere,
-			"none": func(_ string, extensions ...string) (scanned, error) {
-				return scanned{Requires: requires, Format: "esm", Extension: extensions[0]}, nil
+			"none": func(r scanRequest) (scanned, error) {
+				return scanned{Requires: requires, Format: "esm", Extension: r.Extensions[0]}, nil
 			},
 		} {
 			m, err := inspect(p, scan)

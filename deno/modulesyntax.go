@@ -7,271 +7,154 @@ import (
 )
 
 // A cell is evaluated as a script, in which import and export are no statements.
-// V8 says exactly where it meets the first of them; what stands there is then
-// written in a way that a script can have:
+// They are rewritten as what a script can have:
 //
-//	import a, { b as c } from "x"       const { default: a, b: c } = await import("x")
-//	import * as n from "x"              const n = await import("x")
-//	import "x", export … from "x"       void (await import("x"))
+//	import a, { b as c } from "x"       const { default: a, b: c } = await import("x");
+//	import * as n from "x"              const n = await import("x");
+//	import "x", export … from "x"       void (await import("x"));
 //	export const a = 1, export { a }    const a = 1, nothing
 //	export default a                    ;0, a
 //	import.meta                         $importMeta
 //
-// Lines stay lines.
+// esbuild finds them. In what it prints each statement of modules begins a line and
+// has one form, and its source map tells where that is in the cell. Text in a
+// template may look the same, but the map has no place for it. The rest of the cell
+// stays as it is, and lines stay lines.
 
-// maxRewrites is how often a cell is looked at again: a block of imports is
-// rewritten at once.
-const maxRewrites = 1000
-
-// place is a position as V8 tells it: a line and a column in UTF-16 units, both
-// from 0.
-type place struct{ line, column int }
-
-// offset is where the place is in the code, in bytes; false when it is not there.
-func (p place) offset(code string) (int, bool) {
-	at := 0
-	for range p.line {
-		end := strings.IndexByte(code[at:], '\n')
-		if end < 0 {
-			return 0, false
-		}
-		at += end + 1
-	}
-	for units := 0; units < p.column; {
-		r, size := utf8.DecodeRuneInString(code[at:])
-		if size == 0 || r == '\n' {
-			return 0, false
-		}
-		units += max(utf16.RuneLen(r), 1)
-		at += size
-	}
-	return at, true
+// needsRewriting reports whether the code may have module syntax, or decorators, which
+// only classes have.
+func needsRewriting(code string) bool {
+	return strings.Contains(code, "import") || strings.Contains(code, "export") ||
+		strings.Contains(code, "class") && atSign().MatchString(code)
 }
 
-// mayHaveModuleSyntax says that the code may have statements that have to be
-// rewritten.
-func mayHaveModuleSyntax(code string) bool {
-	return strings.Contains(code, "import") || strings.Contains(code, "export")
-}
+var atSign = pattern(`(?:^|[^\w"'` + "`" + `])@`)
 
-// rewriteAt rewrites what stands at a byte, where V8 met a statement of modules;
-// false when that is none.
-func rewriteAt(code string, at int) (string, bool) {
-	rest := code[at:]
-	switch {
-	case strings.HasPrefix(rest, "meta"):
-		start := strings.LastIndex(code[:at], "import")
-		if start < 0 {
-			return "", false
-		}
-		return code[:start] + "$importMeta" + lines(code[start:at]) + rest[len("meta"):], true
-	case strings.HasPrefix(rest, "import"):
-		return rewriteImports(code, at)
-	case strings.HasPrefix(rest, "export"):
-		s := statement{text: code, at: at + len("export")}
-		return s.rewriteExport(at)
-	}
-	return "", false
-}
+// Parts of JavaScript, for what follows.
+const (
+	comment = `//[^\n\r\x{2028}\x{2029}]*|/\*(?s:.*?)\*/`
+	gap     = `(?:[\s\v\p{Z}\x{feff}]|` + comment + `)*`
+	quoted  = `(?s:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')`
+	braces  = `\{(?:[^}"'/]|` + comment + `|` + quoted + `)*\}`
+	words   = `(?:[^"'/{]|` + comment + `)*`
+)
 
-// rewriteImports rewrites the import statement at a byte, and those that follow
-// it directly.
-func rewriteImports(code string, at int) (string, bool) {
+// Module syntax, and decorators, as esbuild prints them.
+var (
+	printedSyntax      = pattern(`^(?:import|export) |\bimport\.meta\b|@`)
+	printedImport      = pattern(`^import (?:([^\s,{}*"']+)(?:, )?)?(?:\* as (\S+)|(` + braces + `))?(?: from )?(` + quoted + `)(?: with (` + braces + `))?;`)
+	printedSource      = pattern(`^export (?:\*(?: as (?:` + quoted + `|\S+))?|` + braces + `) from (` + quoted + `)(?: with (` + braces + `))?;`)
+	printedDeclaration = pattern(`^export default (?:(?:async )?function\*? |class )([^\s({]+)`)
+	printedAlias       = pattern(`(` + quoted + `|[^\s,{}"']+) as `)
+	printedLineEnd     = pattern(`\n\s*`)
+)
+
+// The same as people write it, valid as esbuild found it to be.
+var (
+	importMeta     = pattern(`^import` + gap + `\.` + gap + `meta`)
+	withSource     = pattern(`^(?:import|export)` + words + `(?:` + braces + words + `)?` + quoted + `(?:` + gap + `with` + gap + braces + `)?(?:` + gap + `;)?`)
+	exportList     = pattern(`^export` + gap + braces + `(?:` + gap + `;)?`)
+	exportDefault  = pattern(`^export` + gap + `default`)
+	exportedBefore = pattern(`export(?:` + gap + `(?:abstract|async|const))*` + gap + `$`)
+)
+
+// withoutModuleSyntax rewrites the module syntax in code, of which esbuild made
+// printed and these mappings. Where that is what will be evaluated, both are the same.
+// decorated says that there are decorators, which V8 does not know.
+func withoutModuleSyntax(code, printed string, mappings map[place]place) (script string, decorated bool) {
 	var out strings.Builder
 	done := 0
-	for {
-		s := statement{text: code, at: at + len("import")}
-		to, ok := s.importing()
-		if !ok {
-			break
+	lines, printedLines := lineStarts(code), lineStarts(printed)
+	for i, start := range printedLines {
+		end := len(printed)
+		if i+1 < len(printedLines) {
+			end = printedLines[i+1]
 		}
-		out.WriteString(code[done:at] + to + lines(code[at:s.at]))
-		done = s.at
-		s.space()
-		if at = s.at; !strings.HasPrefix(code[at:], "import") {
-			break
-		}
-	}
-	return out.String() + code[done:], done > 0
-}
-
-// statement is a statement of modules that is being read; its methods advance
-// over what they find.
-type statement struct {
-	text string
-	at   int
-}
-
-// importing reads what follows the word import, the semicolon included, and
-// gives the statement that replaces it.
-func (s *statement) importing() (string, bool) {
-	s.space()
-	if from, ok := s.source(); ok {
-		return "void (await import(" + from + "));", true
-	}
-	names, all := "", ""
-	if name, ok := s.name(); ok {
-		names = "default: " + name
-		if !s.sign(",") && !s.peek("from") {
-			return "", false // import defer, import source
-		}
-	}
-	switch {
-	case s.sign("*"):
-		if !s.word("as") {
-			return "", false
-		}
-		name, ok := s.name()
-		if !ok {
-			return "", false
-		}
-		all = name
-	case s.sign("{"):
-		list, ok := s.list()
-		if !ok {
-			return "", false
-		}
-		names = strings.TrimPrefix(names+list, ", ")
-	}
-	if !s.word("from") {
-		return "", false
-	}
-	from, ok := s.source()
-	switch {
-	case !ok:
-		return "", false
-	case all == "":
-		return "const { " + names + " } = await import(" + from + ");", true
-	case names == "":
-		return "const " + all + " = await import(" + from + ");", true
-	}
-	return "const " + all + " = await import(" + from + "), { " + names + " } = " + all + ";", true
-}
-
-// list reads the names between braces, after the first, as a pattern's, each
-// with a comma in front.
-func (s *statement) list() (list string, ok bool) {
-	ok = s.braced(func() bool {
-		start := s.at
-		if !s.anyName() {
-			return false
-		}
-		list += ", " + s.text[start+codeStart(s.text[start:]):s.at]
-		if !s.word("as") {
-			return true
-		}
-		inner, ok := s.name()
-		list += ": " + inner
-		return ok
-	})
-	return list, ok
-}
-
-// source reads where something is imported from, and gives the arguments of
-// import that are the same.
-func (s *statement) source() (string, bool) {
-	from, ok := s.quoted()
-	if !ok {
-		return "", false
-	}
-	end := s.at // a line's end may be the statement's
-	if s.word("with") {
-		start := s.at
-		if !s.sign("{") {
-			return "", false
-		}
-		if !s.attributes() {
-			return "", false
-		}
-		from += ", { with: " + strings.TrimSpace(s.text[start:s.at]) + " }"
-		end = s.at
-	}
-	if !s.sign(";") {
-		s.at = end
-	}
-	return from, true
-}
-
-// attributes reads an import's attributes, after the first brace.
-func (s *statement) attributes() bool {
-	return s.braced(func() bool {
-		if !s.anyName() || !s.sign(":") {
-			return false
-		}
-		_, ok := s.quoted()
-		return ok
-	})
-}
-
-// braced reads what stands between commas up to a brace, which is read, too.
-func (s *statement) braced(one func() bool) bool {
-	for !s.sign("}") {
-		if !one() || !s.sign(",") && !s.peek("}") {
-			return false
-		}
-	}
-	return true
-}
-
-// anyName reads a name, which may be in quotes.
-func (s *statement) anyName() bool {
-	if _, ok := s.quoted(); ok {
-		return true
-	}
-	_, ok := s.name()
-	return ok
-}
-
-// rewriteExport rewrites the statement that begins at start with the word
-// export, which was read.
-func (s *statement) rewriteExport(start int) (string, bool) {
-	before := s.text[:start]
-	blank := func(end int) string { // so that columns stay, too
-		return before + blanked(s.text[start:end]) + s.text[end:]
-	}
-	s.space()
-	switch {
-	case s.peek("*"), s.peek("{"):
-		if s.sign("*") {
-			if s.word("as") {
-				if _, ok := s.name(); !ok {
-					return "", false
+		line := printed[start:end]
+		for _, found := range printedSyntax().FindAllStringIndex(line, -1) {
+			from, mapped := mappings[place{i, utf16Length(line[:found[0]])}]
+			at, there := from.offset(code, lines)
+			if code == printed {
+				at, there = start+found[0], true
+			}
+			if !mapped || !there || at < done {
+				continue
+			}
+			if line[found[0]] == '@' {
+				decorated = true
+				continue
+			}
+			statement := printed[start+found[0]:]
+			if strings.HasPrefix(statement, "export ") && !strings.HasPrefix(code[at:], "export") { // the map has the declaration's place
+				before := exportedBefore().FindStringIndex(code[done:at])
+				if before == nil {
+					continue
 				}
+				at = done + before[0]
 			}
-		} else {
-			s.sign("{")
-			if !s.exported() {
-				return "", false
-			}
-			if !s.peek("from") {
-				s.sign(";")
-				return blank(s.at), true
+			if text, to := rewritten(code[at:], statement); text != "" {
+				out.WriteString(code[done:at] + to + strings.Repeat("\n", strings.Count(text, "\n")-strings.Count(to, "\n")))
+				done = at + len(text)
 			}
 		}
-		if !s.word("from") {
-			return "", false
-		}
-		from, ok := s.source()
-		if !ok {
-			return "", false
-		}
-		return before + "void (await import(" + from + "));" + lines(s.text[start:s.at]) + s.text[s.at:], true
-	case s.word("default"):
-		s.space()
-		if m := declaration().FindStringSubmatch(s.text[s.at:]); m != nil && m[1] != "extends" {
-			return blank(s.at), true
-		}
-		return before + ";0," + blanked(s.text[start:s.at])[len(";0,"):] + s.text[s.at:], true
 	}
-	return blank(s.at), true
+	return out.String() + code[done:], decorated
 }
 
-// declaration is the beginning of a function or class that may have a name.
-var declaration = pattern(`^(?:(?:async\s+)?function\s*(?:\*\s*|\s)|class\s+)([\p{L}$_]\pL*)`)
+// rewritten gives the module syntax with which code begins, and what replaces it:
+// nothing where V8 shall say what is wrong with it.
+func rewritten(code, printed string) (text, to string) {
+	if m := printedImport().FindStringSubmatch(printed); m != nil {
+		return withSource().FindString(code), declared(m[1], m[2], m[3], imported(m[4], m[5]))
+	}
+	if m := printedSource().FindStringSubmatch(printed); m != nil {
+		return withSource().FindString(code), "void (" + imported(m[1], m[2]) + ");"
+	}
+	switch {
+	case strings.HasPrefix(printed, "import.meta"):
+		return importMeta().FindString(code), "$importMeta"
+	case strings.HasPrefix(printed, "import "): // defer, say
+		return "", ""
+	case strings.HasPrefix(printed, "export {"):
+		text = exportList().FindString(code)
+	case strings.HasPrefix(printed, "export default "):
+		text = exportDefault().FindString(code)
+		if m := printedDeclaration().FindStringSubmatch(printed); m == nil || m[1] == "extends" {
+			return text, ";0," + blanked(text)[len(";0,"):]
+		}
+	default:
+		text = "export"
+	}
+	return text, blanked(text) // so that columns stay, too
+}
 
-// exported reads the names between braces, after the first.
-func (s *statement) exported() bool {
-	return s.braced(func() bool { return s.anyName() && (!s.word("as") || s.anyName()) })
+// imported is the expression that imports what a statement does.
+func imported(source, attributes string) string {
+	if attributes != "" {
+		source += ", { with: " + printedLineEnd().ReplaceAllString(attributes, " ") + " }"
+	}
+	return "await import(" + source + ")"
+}
+
+// declared is the statement that declares what an import does: the default export,
+// the whole module or the names in braces.
+func declared(name, all, list, module string) string {
+	list = printedAlias().ReplaceAllString(printedLineEnd().ReplaceAllString(list, " "), "$1: ")
+	switch {
+	case name == "" && all == "" && list == "":
+		return "void (" + module + ");"
+	case name != "" && list != "":
+		list = "{ default: " + name + "," + list[len("{"):]
+	case name != "":
+		list = "{ default: " + name + " }"
+	}
+	switch {
+	case all == "":
+		return "const " + list + " = " + module + ";"
+	case list == "":
+		return "const " + all + " = " + module + ";"
+	}
+	return "const " + all + " = " + module + ", " + list + " = " + all + ";"
 }
 
 // blanked is text with all but its line ends replaced by spaces.
@@ -284,53 +167,68 @@ func blanked(text string) string {
 	}, text)
 }
 
-// lines are the line ends in text.
-func lines(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
+// place is a position in code: a line and a column in UTF-16 units, both from 0.
+type place struct{ line, column int }
 
-// space advances over space and comments.
-func (s *statement) space() { s.at += codeStart(s.text[s.at:]) }
+var lineBreak = pattern(`\r\n|[\n\r\x{2028}\x{2029}]`)
 
-// peek says whether the word or sign comes next, after space.
-func (s *statement) peek(text string) bool {
-	s.space()
-	return strings.HasPrefix(s.text[s.at:], text)
+// lineStarts is where the lines of code begin, in bytes.
+func lineStarts(code string) []int {
+	starts := []int{0}
+	for _, found := range lineBreak().FindAllStringIndex(code, -1) {
+		starts = append(starts, found[1])
+	}
+	return starts
 }
 
-func (s *statement) sign(sign string) bool {
-	if !s.peek(sign) {
-		return false
+// offset is where the place is in code with these lines, in bytes; false when it is
+// not there.
+func (p place) offset(code string, lines []int) (int, bool) {
+	if p.line < 0 || p.line >= len(lines) {
+		return 0, false
 	}
-	s.at += len(sign)
-	return true
+	at := lines[p.line]
+	for units := 0; units < p.column; {
+		r, size := utf8.DecodeRuneInString(code[at:])
+		if size == 0 {
+			return 0, false
+		}
+		units += max(utf16.RuneLen(r), 1)
+		at += size
+	}
+	return at, true
 }
 
-func (s *statement) word(word string) bool {
-	was := s.at
-	if name, ok := s.name(); ok && name == word {
-		return true
+func utf16Length(text string) int { return len(utf16.Encode([]rune(text))) }
+
+// sourceMappings reads the mappings of a source map: of each place in what was
+// made, the place that it is from.
+func sourceMappings(text string) map[place]place {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	all := map[place]place{}
+	var from place
+	for i, line := range strings.Split(text, ";") {
+		to := place{line: i}
+		for segment := range strings.SplitSeq(line, ",") {
+			var fields [5]int // to's column, the source, from's line and column, a name
+			field, shift := 0, 0
+			for i := 0; i < len(segment) && field < len(fields); i++ {
+				digit := strings.IndexByte(digits, segment[i])
+				fields[field] |= digit & 31 << shift
+				if shift += 5; digit&32 == 0 { // its last; the first bit is the sign
+					if fields[field]&1 != 0 {
+						fields[field] = -fields[field]
+					}
+					fields[field], field, shift = fields[field]/2, field+1, 0
+				}
+			}
+			to.column += fields[0]
+			from.line += fields[2]
+			from.column += fields[3]
+			if field >= 4 {
+				all[to] = from
+			}
+		}
 	}
-	s.at = was
-	return false
-}
-
-var (
-	aName      = pattern(`^[\p{L}\p{Nl}$_][\p{L}\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$\x{200c}\x{200d}]*`)
-	aQuotation = pattern(`^(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`)
-)
-
-func (s *statement) name() (string, bool) { return s.match(aName().FindString) }
-
-// quoted reads a text in quotes.
-func (s *statement) quoted() (string, bool) { return s.match(aQuotation().FindString) }
-
-func (s *statement) match(find func(string) string) (string, bool) {
-	was := s.at
-	s.space()
-	found := find(s.text[s.at:])
-	if found == "" {
-		s.at = was
-		return "", false
-	}
-	s.at += len(found)
-	return found, true
+	return all
 }

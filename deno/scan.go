@@ -64,7 +64,7 @@ func inspect(p supervisor.Program, scan scanFunc) (module, error) {
 	var found scanned
 	if m.unparsed = isPlain(p.Code, extension); !m.unparsed {
 		var err error
-		if found, err = scan(p.Code, extensions...); err != nil {
+		if found, err = scan(scanRequest{Code: p.Code, Extensions: extensions}); err != nil {
 			return m, err
 		}
 		m.name = strings.TrimSuffix(m.name, extension) + found.Extension
@@ -196,15 +196,19 @@ type scanned struct {
 	Problem  string   `json:"problem"` // where it can't be parsed: ":3:9"
 	// Extension is that of the file name under which it was parsed.
 	Extension string `json:"extension"`
+	// JSX is the package that makes a cell's elements of JSX, Script the cell as a
+	// script; empty where its own code is one.
+	JSX    string `json:"jsx,omitempty"`
+	Script script `json:"script,omitzero"`
 	// TooHard says that parsing it was given up; nothing else is then known.
 	TooHard bool `json:"-"`
 }
 
-// scanFunc parses a program whose file name has one of the extensions: the first
-// under which it can be parsed, else the first.
-type scanFunc func(code string, extensions ...string) (scanned, error)
+// scanFunc has a program parsed.
+type scanFunc func(scanRequest) (scanned, error)
 
-// scanAny is a scanFunc that parses right here.
+// scanAny parses a program whose file name has one of the extensions: the first
+// under which it can be parsed, else the first.
 func scanAny(code string, extensions ...string) scanned {
 	var first scanned
 	for i, extension := range extensions {

@@ -10,9 +10,7 @@ import (
 )
 
 // scanHere scans in this process.
-func scanHere(code string, extensions ...string) (scanned, error) {
-	return scanAny(code, extensions...), nil
-}
+func scanHere(r scanRequest) (scanned, error) { return r.answer(), nil }
 
 // checkPlain says what a parse would tell of a program that is not parsed.
 func checkPlain(code, extension string) string {

@@ -3,12 +3,14 @@
 package deno
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,18 +43,33 @@ const (
 type scanRequest struct {
 	Code       string   `json:"code"`
 	Extensions []string `json:"extensions"` // with their dots
-	// Lower asks for the code as JavaScript, in which JSX makes elements of JSX's
-	// package; it has one extension.
-	Lower bool   `json:"lower,omitempty"`
-	JSX   string `json:"jsx,omitempty"`
+	// Cell asks for the code as a script, and Transpile for one of plain JavaScript.
+	Cell      bool `json:"cell,omitempty"`
+	Transpile bool `json:"transpile,omitempty"`
+	// JSX is the package that makes a cell's elements of JSX if it imports none that does.
+	JSX string `json:"jsx,omitempty"`
+}
+
+// key is the same for requests with the same answer.
+func (r scanRequest) key() string {
+	return fmt.Sprint(r.Extensions, r.Cell, r.Transpile, r.JSX, "\n", r.Code)
 }
 
 // answer is what a scanner sends back.
-func (r scanRequest) answer() any {
-	if r.Lower {
-		return lower(r.Code, r.Extensions[0], r.JSX)
+func (r scanRequest) answer() scanned {
+	found := scanAny(r.Code, r.Extensions...)
+	if !r.Cell {
+		return found
 	}
-	return scanAny(r.Code, r.Extensions...)
+	if i := slices.Index(found.Imports, jsxSource+"/jsx-runtime"); i >= 0 {
+		r.JSX = jsxPackage(found.Imports, cmp.Or(r.JSX, "react"))
+		found.Imports[i] = r.JSX + "/jsx-runtime"
+	}
+	found.JSX = r.JSX
+	if r.Transpile = r.Transpile || strings.HasSuffix(found.Extension, "x"); r.Transpile || needsRewriting(r.Code) {
+		found.Script = asScript(r.Code, found.Extension, r.JSX, r.Transpile)
+	}
+	return found
 }
 
 func init() {
@@ -97,23 +114,22 @@ func newScanners(warm int, walls Walls) *scanners {
 // the run has ended; it waits for the end of its scanners.
 func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
 	var uses []func()
-	return func(code string, extensions ...string) (scanned, error) {
-			key := strings.Join(extensions, " ") + "\n" + code
+	return func(r scanRequest) (scanned, error) {
 			s.mu.Lock()
-			found, ok := s.kept[key]
+			found, ok := s.kept[r.key()]
 			s.mu.Unlock()
 			if ok {
 				return found, nil
 			}
-			hard, used, err := s.ask(ctx, scanRequest{Code: code, Extensions: extensions}, &found)
+			hard, used, err := s.ask(ctx, r, &found)
 			uses = append(uses, used)
 			switch {
 			case err != nil:
 				return scanned{}, err
 			case hard:
-				return scanned{TooHard: true, Extension: extensions[0]}, nil
+				return scanned{TooHard: true, Extension: r.Extensions[0], Script: script{Problem: tooHardToTranspile}}, nil
 			}
-			s.keep(key, found)
+			s.keep(r.key(), found)
 			return found, nil
 		}, func() {
 			for _, over := range uses {
@@ -122,44 +138,25 @@ func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
 		}
 }
 
-// take gives a scanner, one that was started ahead if there is one. used waits
-// for its end.
-func (s *scanners) take() (one scanner, used func(), err error) {
-	one, ok, ended := s.pool.Take()
-	if !ok {
-		if one, err = s.start(); err != nil {
-			ended()
-			return one, func() {}, fmt.Errorf("start a process to parse the program: %w", err)
-		}
-	}
-	return one, func() { one.child.Wait(); ended() }, nil
-}
-
-// ask puts a question to a scanner and, where that was ended by others, to another
-// one. hard says that the program is too much for one. used waits for its end.
-func (s *scanners) ask(ctx context.Context, request scanRequest, answer any) (hard bool, used func(), err error) {
+// ask puts a question to a scanner, one that was started ahead if there is one, and
+// where that was ended by others to another one. hard says that the program is too
+// much for one. used waits for its end.
+func (s *scanners) ask(ctx context.Context, request scanRequest, answer *scanned) (hard bool, used func(), err error) {
 	for again := true; ; again = false {
-		one, used, err := s.take()
-		if err != nil {
-			return false, used, err
+		one, ok, ended := s.pool.Take()
+		if !ok {
+			if one, err = s.start(); err != nil {
+				ended()
+				return false, func() {}, fmt.Errorf("start a process to parse the program: %w", err)
+			}
 		}
+		used = func() { one.child.Wait(); ended() }
 		hard, err = one.ask(ctx, request, answer)
 		if !again || !errors.Is(err, errScannerDied) {
 			return hard, used, err
 		}
 		used()
 	}
-}
-
-// lower has a program made into plain JavaScript.
-func (s *scanners) lower(ctx context.Context, code, extension, jsx string) (lowered, error) {
-	var l lowered
-	hard, used, err := s.ask(ctx, scanRequest{Code: code, Extensions: []string{extension}, Lower: true, JSX: jsx}, &l)
-	defer used()
-	if hard {
-		l.Problem = tooHardToLower
-	}
-	return l, err
 }
 
 func (s *scanners) keep(key string, found scanned) {
@@ -203,7 +200,7 @@ const scanFatal = 2
 // ask puts the one question to the scanner and kills it, which the caller waits
 // for; hard says that the program was too much for it. Otherwise ctx ended, or the
 // scanner was ended by others.
-func (s scanner) ask(ctx context.Context, request scanRequest, answer any) (hard bool, err error) {
+func (s scanner) ask(ctx context.Context, request scanRequest, answer *scanned) (hard bool, err error) {
 	s.child.SetDeadline(scanTime, "parsing the program")
 	s.child.Attach(ctx, func(supervisor.Event) {})
 	err = errors.Join(json.NewEncoder(s.child.Stdin()).Encode(request), json.NewDecoder(s.child.Frames()).Decode(answer))

@@ -18,7 +18,7 @@ import (
 func scanApart(ctx context.Context, code string, extensions ...string) (scanned, error) {
 	scan, ended := newScanners(0, Walls{}).of(ctx)
 	defer ended()
-	return scan(code, extensions...)
+	return scan(scanRequest{Code: code, Extensions: extensions})
 }
 
 func TestScannersSeeWhatAScanSees(t *testing.T) {
@@ -49,7 +49,7 @@ func TestScannersAreUsedOnce(t *testing.T) {
 		{`const x: number = 1`, ".js"},
 		{`import "a"`, ".js"},
 	} {
-		got, err := scan(test.code, ".js", ".jsx")
+		got, err := scan(scanRequest{Code: test.code, Extensions: []string{".js", ".jsx"}})
 		if want := scanAny(test.code, ".js", ".jsx"); err != nil || !reflect.DeepEqual(got, want) || got.Extension != test.extension {
 			t.Errorf("%q: have %+v %v, want %+v as %s", test.code, got, err, want, test.extension)
 		}
@@ -119,7 +119,7 @@ func TestAKilledScannerIsReplacedOnce(t *testing.T) {
 				t.Fatalf("%d scanners wait, want %d", waiting, deaths)
 			}
 			scan, ended := s.of(t.Context())
-			found, err := scan(`import "a"`, ".js")
+			found, err := scan(scanRequest{Code: `import "a"`, Extensions: []string{".js"}})
 			switch {
 			case deaths < 2 && (err != nil || len(found.Imports) != 1 || found.TooHard):
 				t.Errorf("%s, %d times: %+v %v", end, deaths, found, err)

@@ -49,7 +49,7 @@ type session struct {
 	ended       chan struct{}
 	exit        supervisor.Exit // set when ended is closed
 
-	turn     chan struct{} // holds a token: whoever has it may use what follows
+	// What follows is the cell's that runs; the supervisor lets one run at a time.
 	cells    int
 	packages packages
 	jsx      string // the package that made the last elements of JSX
@@ -76,11 +76,10 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 	}
 	s := &session{
 		engine: e, language: o.Language, permissions: granted,
-		ended: make(chan struct{}), turn: make(chan struct{}, 1),
+		ended:    make(chan struct{}),
 		pauses:   pauses{at: make(chan bool, 1), resumed: make(chan struct{}, 1), internal: map[string]bool{}, guest: fileURL(e.guest)},
 		packages: packages{exact: map[string]string{}},
 	}
-	s.turn <- struct{}{}
 	command, err := s.command(dir, o)
 	if err != nil {
 		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
@@ -325,20 +324,3 @@ func (s *session) Close() {
 	s.child.Kill(supervisor.Cancelled, "the session was ended")
 	<-s.ended
 }
-
-func (s *session) takeTurn(ctx context.Context) error {
-	select {
-	case <-s.turn:
-		select {
-		case <-s.ended:
-			s.turn <- struct{}{}
-			return errors.New("the session has ended")
-		default:
-			return nil
-		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (s *session) giveTurn() { s.turn <- struct{}{} }

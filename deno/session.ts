@@ -12,7 +12,7 @@ import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
 import { adjustProcess, onUncaught, prepareProcess } from "./process.ts";
 import { explainRequire } from "./require.ts";
-import { hideHelpers, nameFrames, type Positions } from "./frames.ts";
+import { hideHelpers, nameFrames } from "./frames.ts";
 import { nodeStdin, reopenable } from "./stdin.ts";
 import type { WireError } from "./wire.ts";
 
@@ -22,8 +22,8 @@ interface Cell {
   name: string;
   code: string;
   typescript: boolean;
-  /** A source map, where the code was made from the cell's own text. */
-  map?: string;
+  /** A source map, where the code was made from the cell's own text; else empty. */
+  map: string;
   /** What is added to the import map. */
   imports: Record<string, string>;
   args: string[];
@@ -39,7 +39,7 @@ type Prepared =
   /** `expression` says that the code is one and needs brackets around it. */
   | { code: string; expression: boolean }
   /** Its types can't simply be left out. */
-  | { lower: true }
+  | { transpile: true }
   | { error: WireError };
 
 // Taken before the guest's code runs, which may replace them.
@@ -91,7 +91,7 @@ class Session {
   #limit = 0;
   #echo = false;
   #lastTimer = 0;
-  #positions = new Map<string, Positions>();
+  #positions = new Map<string, string>();
 
   constructor() {
     nameFrames(this.#positions);
@@ -154,7 +154,7 @@ class Session {
     this.#echo = cell.echo;
     setArguments(cell.args);
     let code = cell.code;
-    if (cell.typescript && cell.map === undefined) {
+    if (cell.typescript && cell.map === "") {
       try {
         code = strip(code);
       } catch {
@@ -261,7 +261,7 @@ function isObject(code: string): boolean {
 function explainSyntax({ code, name, limit }: Cell): Prepared {
   try {
     strip(code, { mode: "transform" });
-    return { lower: true };
+    return { transpile: true };
   } catch (error) {
     const message = text((error as Error).message).replaceAll(
       "file:///stripTypeScriptTypes.ts",

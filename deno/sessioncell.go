@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"rillbox/supervisor"
@@ -22,7 +20,10 @@ type sessionCell struct {
 	*session
 	program    supervisor.Program
 	emit       func(supervisor.Event)
+	scan       scanFunc
 	name       string // that tracebacks show
+	code       string // without what may precede a program's code
+	script     script
 	extension  string
 	typescript bool
 	requires   []string // what has to be loaded for require
@@ -35,30 +36,28 @@ type sessionCell struct {
 
 // Run runs one cell.
 func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-	if err := s.takeTurn(ctx); err != nil {
-		if ctx.Err() != nil {
-			return cancelledCell(), nil
-		}
-		return supervisor.Result{}, err
+	select {
+	case <-s.ended:
+		return supervisor.Result{}, errors.New("the session has ended")
+	default:
 	}
-	defer s.giveTurn()
 	s.cells++
-	emit, release := HoldReport(serialised(emit))
-	c := &sessionCell{session: s, program: p, emit: emit}
-	if failed, err := c.inspect(ctx); err != nil || failed != nil {
-		if ctx.Err() != nil {
-			return cancelledCell(), nil
-		}
-		if failed == nil {
-			failed = &supervisor.Result{}
-		}
-		return *failed, err
+	scan, ended := s.engine.scanners.of(ctx)
+	defer ended()
+	emit, release := HoldReport(emit)
+	c := &sessionCell{session: s, program: p, emit: emit, scan: scan}
+	failed, err := c.inspect(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return cancelledCell(), nil
+	case err != nil:
+		return supervisor.Result{}, err
+	case failed != nil:
+		return *failed, nil
 	}
 	r := c.run(ctx)
 	release(r)
 	if r.Error != nil && r.Error.Name == "SyntaxError" && c.extension == ".js" && ctx.Err() == nil {
-		scan, ended := s.engine.scanners.of(ctx)
-		defer ended()
 		explainTypeScript(r.Error, p.Code, scan)
 	}
 	return r, nil
@@ -69,16 +68,6 @@ func cancelledCell() supervisor.Result {
 	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: interruptedCode, State: supervisor.StateKept, Error: &supervisor.GuestError{
 		Name: errorNames[supervisor.Cancelled], Message: "the cell was cancelled before it started",
 	}}
-}
-
-// serialised lets one goroutine at a time call emit.
-func serialised(emit func(supervisor.Event)) func(supervisor.Event) {
-	var mu sync.Mutex
-	return func(e supervisor.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		emit(e)
-	}
 }
 
 // inspect finds out what the cell imports and fetches it. A result says that it
@@ -92,22 +81,23 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 			return nil, unknownExtension(p.Name)
 		}
 	}
+	c.code = strings.TrimPrefix(p.Code, "\ufeff")
+	if strings.HasPrefix(c.code, "#!") {
+		c.code = "//" + c.code[2:]
+	}
 	var found scanned
-	if tellsOfModules(p.Code, c.extension) {
+	if isWorthScanning(c.code, c.extension) {
 		extensions := []string{c.extension}
 		if p.Name == "" {
 			extensions = append(extensions, c.extension+"x")
 		}
-		scan, ended := c.engine.scanners.of(ctx)
 		var err error
-		found, err = scan(p.Code, extensions...)
-		ended()
-		if err != nil {
+		if found, err = c.scan(scanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
 			return nil, err
 		}
-		c.extension, c.tooHard = found.Extension, found.TooHard
-		c.nameJSX(&found)
+		c.extension, c.tooHard, c.jsx, c.script = found.Extension, found.TooHard, cmp.Or(found.JSX, c.jsx), found.Script
 	}
+	c.script.Code = cmp.Or(c.script.Code, c.code)
 	c.typescript = strings.HasPrefix(strings.TrimLeft(c.extension, ".cm"), "ts")
 	if c.name = p.Name; !plainName().MatchString(c.name) {
 		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
@@ -140,29 +130,11 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 	return nil, nil
 }
 
-// nameJSX replaces what stands for the package that makes elements of JSX.
-func (c *sessionCell) nameJSX(found *scanned) {
-	i := slices.Index(found.Imports, jsxSource+"/jsx-runtime")
-	if i < 0 {
-		return
-	}
-	c.jsx = jsxPackage(found.Imports, cmp.Or(c.jsx, "react"))
-	found.Imports = slices.Clone(found.Imports) // the scan is remembered
-	found.Imports[i] = c.jsx + "/jsx-runtime"
-}
-
-// tellsOfModules says that a parse may tell what a cell imports, or that it has
-// JSX in it; see isPlain.
-func tellsOfModules(code, extension string) bool {
-	if strings.HasSuffix(extension, "x") {
-		return true
-	}
-	for _, word := range []string{"import", "export", "require", `\u`} {
-		if strings.Contains(code, word) {
-			return true
-		}
-	}
-	return strings.Contains(code, "<") && closesJSX(code)
+// isWorthScanning reports whether a parse may tell what a cell imports, or that it
+// can't be evaluated as it is; see isPlain.
+func isWorthScanning(code, extension string) bool {
+	return strings.HasSuffix(extension, "x") || needsRewriting(code) || strings.Contains(code, "require") || strings.Contains(code, `\u`) ||
+		strings.Contains(code, "<") && closesJSX(code)
 }
 
 // interruptedCode is the exit code of a cell that was interrupted: 128 and

@@ -31,7 +31,7 @@ func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc)
 		return
 	}
 	if m.unparsed {
-		if found, err := scan(m.code, path.Ext(m.file)); err == nil && found.Problem != "" {
+		if found, err := scan(scanRequest{Code: m.code, Extensions: []string{path.Ext(m.file)}}); err == nil && found.Problem != "" {
 			m.problem = m.name + found.Problem
 		}
 	}
@@ -55,11 +55,11 @@ func explainTypeScript(e *supervisor.GuestError, code string, scan scanFunc) {
 // isTypeScript says whether code is TypeScript and no JavaScript: what is both has
 // another error, such as a name that a module does not export.
 func isTypeScript(code string, scan scanFunc) bool {
-	found, err := scan(code, ".ts", ".tsx")
+	found, err := scan(scanRequest{Code: code, Extensions: []string{".ts", ".tsx"}})
 	if err != nil || found.TooHard || found.Problem != "" {
 		return false
 	}
-	found, err = scan(code, ".mjs")
+	found, err = scan(scanRequest{Code: code, Extensions: []string{".mjs"}})
 	return err == nil && found.Problem != ""
 }
 
