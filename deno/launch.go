@@ -203,7 +203,7 @@ func (e *Engine) environment(denoDir string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	return append(env, environ(e.options.Env)...)
+	return append(env, Environ(e.options.Env)...)
 }
 
 // withRegistries tells Deno where the packages of the plan came from, which is

@@ -26,8 +26,8 @@ func Variables(list []string) map[string]string {
 	return variables
 }
 
-// environ is Variables as a process gets them.
-func environ(list []string) (env []string) {
+// Environ is Variables as a process gets them.
+func Environ(list []string) (env []string) {
 	variables := Variables(list)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		env = append(env, name+"="+variables[name])

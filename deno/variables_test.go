@@ -11,7 +11,7 @@ import (
 
 func TestVariables(t *testing.T) {
 	t.Setenv("NAMED", "of ours")
-	got := environ([]string{"NAMED", "ABSENT", "A=1", "B=x=y,z\n", "A=2", "EMPTY="})
+	got := Environ([]string{"NAMED", "ABSENT", "A=1", "B=x=y,z\n", "A=2", "EMPTY="})
 	if want := []string{"A=2", "B=x=y,z\n", "EMPTY=", "NAMED=of ours"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -99,6 +99,16 @@ func WriteRequest(w io.Writer, request any) error {
 	return nil
 }
 
+// Feed writes the guest's standard input, which may be nil, to a child's fd 0, and
+// closes that. It ends with the input, or when the child has ended and the input
+// gives more.
+func Feed(to io.WriteCloser, stdin io.Reader) {
+	if stdin != nil {
+		_, _ = io.Copy(to, stdin) // an error means that nobody reads any more
+	}
+	_ = to.Close()
+}
+
 // FrameReader reads a child's frames.
 type FrameReader struct {
 	lines    *bufio.Reader

@@ -152,18 +152,13 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 }
 
 // feed gives the worker its request and then, in the background, the guest's
-// standard input. That ends with the input, or when the child has ended and the
-// input gives more.
+// standard input.
 func (w *worker) feed(request any, stdin io.Reader) {
 	to := w.child.Stdin()
-	if err := WriteRequest(to, request); err != nil || stdin == nil {
-		_ = to.Close() // where the child has ended, Wait says why
-		return
+	if err := WriteRequest(to, request); err != nil {
+		stdin = nil // where the child has ended, Wait says why
 	}
-	go func() {
-		_, _ = io.Copy(to, stdin) // an error means that nobody reads any more
-		_ = to.Close()
-	}()
+	go Feed(to, stdin)
 }
 
 // Ended is closed when the worker's process has ended.

@@ -30,66 +30,58 @@ type cell struct {
 	status   supervisor.Status // why it was interrupted; empty if it was not
 	reason   string
 	over     bool // its result is there, or the child has ended
-	asked    bool // the guest waits for a piece of its standard input
+	waits    bool // the guest waits for a piece of its standard input
 	exited   bool // the child says that it ends
 }
 
-func (s *session) newCell(p supervisor.Program, emit func(supervisor.Event)) *cell {
-	r := newRun(s.e, s.rt, s.worker, p, emit)
-	r.grant, r.write, r.installed = s.grant, s.write, s.has
-	return &cell{run: r, s: s, number: s.worker.frames.BeginCell(startLimit)}
-}
-
-// do runs the cell to its end.
-func (c *cell) do(ctx context.Context, request any) supervisor.Result {
-	child := c.worker.child
-	before, _ := child.Usage()
+// do runs the cell to its end, or answers a question about a text.
+func (c *cell) do(ctx context.Context, question request) supervisor.Result {
+	w := c.worker
+	before, _ := w.Usage()
 	emit, release := deno.HoldReport(c.emit)
-	child.BeginCell(emit)
-	c.grant.SetProgress(c.tell)
-	c.limitTime(c.e.timeout(c.program), "the cell")
+	w.BeginCell(emit)
+	w.grant.SetProgress(c.tell)
+	c.limitTime(c.program.Timeout, "the cell")
 	stop := context.AfterFunc(ctx, func() { c.stop(supervisor.Cancelled, "the cell was cancelled") })
-	child.Resume()
+	w.Resume()
+	request := c.request()
+	request.Cell, request.Complete, request.Unfinished = c.number, question.Complete, question.Unfinished
 	go c.send(request)
-	outcome := deno.ReadCell(c.worker.frames, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
+	outcome := deno.ReadCell(w.frames, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
 	ended := time.Now()
 	stop()
 	c.finish()
-	c.grant.SetProgress(nil)
+	w.grant.SetProgress(nil)
 
 	var result supervisor.Result
 	if outcome.Result == nil {
 		result = c.lost(outcome)
 	} else {
-		child.Pause()
+		w.Pause()
 		result = c.ended(outcome)
 	}
 	release(result)
 	result.CPU -= before
-	if !c.started.IsZero() {
-		result.Duration = ended.Sub(c.started)
-	}
-	result.Installing = c.installing(ended)
-	c.tellPackages(&result)
+	c.complete(&result, ended)
 	c.e.makeImages(c.rt, c.lacking)
 	for _, file := range c.files() {
-		c.s.has[file.Name] = file.SHA256
+		c.installed[file.Name] = file.SHA256
 	}
 	return result
 }
 
 // ended is the result of a cell whose child lives on.
 func (c *cell) ended(outcome deno.Outcome) supervisor.Result {
-	var said struct {
+	var reported struct {
 		Code uint8 `json:"code"`
 	}
-	_ = json.Unmarshal(outcome.Result.JSON, &said) // what is no exit code is a guest's, and is none
-	exit := supervisor.Exit{Status: supervisor.Completed, Code: int(said.Code)}
+	_ = json.Unmarshal(outcome.Result.JSON, &reported) // a guest's own frame may have no exit code
+	exit := supervisor.Exit{Status: supervisor.Completed, Code: int(reported.Code)}
 	if exit.Code != 0 {
 		exit.Status = supervisor.Failed
 	}
-	exit.CPU, exit.PeakMemory = c.worker.child.Usage()
-	exit.Stdout, exit.Stderr = c.worker.child.EndCell()
+	exit.CPU, exit.PeakMemory = c.worker.Usage()
+	exit.Stdout, exit.Stderr = c.worker.EndCell()
 	result := outcome.Into(exit)
 	if c.status == "" {
 		return result
@@ -111,7 +103,7 @@ const interruptedCode = 130
 
 // lost is the result of a cell after which the child is no more, or of no more use.
 func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
-	child := c.worker.child
+	w := c.worker
 	if outcome.Err == nil { // the frames have ended: it may be about to
 		select {
 		case <-c.s.ended:
@@ -119,7 +111,7 @@ func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
 		}
 	}
 	const useless = "its session's process can take no other cell"
-	child.Kill(supervisor.Crashed, useless)
+	w.Kill(supervisor.Crashed, useless)
 	<-c.s.ended
 	exit := c.s.exit
 	switch {
@@ -139,11 +131,9 @@ func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
 func (c *cell) takeOfCell(ctx context.Context, frame deno.Frame) error {
 	switch {
 	case frame.Type == startedFrame && c.started.IsZero():
-		c.begin()
-		c.limitTime(c.e.timeout(c.program), "the cell")
-		c.worker.child.LimitCPU("the cell", func(reason string) { c.stop(supervisor.TimedOut, reason) })
+		c.start("the cell", c.limitTime, func(reason string) { c.stop(supervisor.TimedOut, reason) })
 		return nil
-	case frame.Type == resolveFrame && c.wish == nil:
+	case frame.Type == resolveFrame && c.wanted == nil:
 		c.limitTime(c.e.o.Limits.InstallTimeout, "package installation")
 	case frame.Type == stdinFrame && !c.started.IsZero():
 		c.feed()
@@ -184,22 +174,22 @@ func (c *cell) stop(status supervisor.Status, reason string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.over {
-			c.worker.child.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, supervisor.InterruptGrace))
+			c.worker.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, supervisor.InterruptGrace))
 		}
 	})
-	_, err := c.s.control.WriteAt(fmt.Appendf(nil, "%-16d", c.number), 0)
+	_, err := c.worker.control.WriteAt(fmt.Appendf(nil, "%-16d", c.number), 0)
 	if err != nil {
 		c.e.o.Log.Warn("a cell can't be interrupted, and is ended", "error", err)
 	}
-	if c.asked {
-		c.asked = false
+	if c.waits {
+		c.waits = false
 		go c.send(interruption)
 	}
 }
 
 // finish ends the interruptions: what comes too late is not the next cell's.
 func (c *cell) finish() {
-	c.worker.child.LimitCPU("", nil)
+	c.worker.LimitCPU("", nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
@@ -223,11 +213,11 @@ func (c *cell) feed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.asked: // a guest's own frame: it gets one answer
+	case c.waits: // a guest's own frame: it gets one answer
 	case c.status != "":
 		go c.send(interruption)
 	default:
-		c.asked = true
+		c.waits = true
 		go func() {
 			next := piece{Stdin: make([]byte, pieceBytes)}
 			n := 0
@@ -236,8 +226,8 @@ func (c *cell) feed() {
 			}
 			next.Stdin = next.Stdin[:n]
 			c.mu.Lock()
-			waits := c.asked && !c.over
-			c.asked = false
+			waits := c.waits && !c.over
+			c.waits = false
 			c.mu.Unlock()
 			if waits {
 				c.send(next)

@@ -25,10 +25,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"slices"
 	"sync"
-	"time"
 
 	"rillbox/cache"
 	"rillbox/deno"
@@ -151,7 +150,7 @@ func (e *Engine) Close() {
 
 // Prepare fetches Deno and Pyodide and makes the snapshot.
 func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
-	_, err := e.ready(ctx, serialised(emit))
+	_, err := e.ready(ctx, emit)
 	return err
 }
 
@@ -186,7 +185,6 @@ func (e *Engine) Describe() supervisor.Description {
 
 // Run runs one program in a worker of its own.
 func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-	emit = serialised(emit)
 	permissions, err := e.o.Permissions.Narrow(p.Permissions)
 	if err != nil {
 		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
@@ -216,26 +214,18 @@ func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permis
 	return newRun(e, rt, w, p, emit).do(ctx)
 }
 
-// purpose is all that a worker is made for; one made for another is not for a run.
-type purpose struct {
-	permissions, workspace string
-	readOnly, combined     bool
-}
-
-func purposeOf(permissions deno.Permissions, p supervisor.Program) purpose {
-	return purpose{fmt.Sprintf("%q", permissions.Args()), p.Workspace, p.ReadOnly, p.Combined}
-}
-
-// takeWorker takes a warm worker, or starts one. ended must be called when the
-// run has ended.
+// takeWorker takes a warm worker if one was made for exactly this, or starts one.
+// ended must be called when the run has ended.
 func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (w *worker, ended func(), err error) {
 	ended = func() {}
 	warm := false
-	if purposeOf(permissions, p) == purposeOf(e.o.Permissions, supervisor.Program{}) {
+	if p.Workspace == "" && !p.Combined && slices.Equal(permissions.Args(), e.o.Permissions.Args()) {
 		w, warm, ended = e.pool.Take()
 	}
 	if !warm {
-		w, err = e.startWorker(rt, permissions, p)
+		w, err = e.startWorker(rt, childOptions{
+			module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined,
+		})
 	}
 	return w, ended, err
 }
@@ -244,31 +234,4 @@ func cancelled() supervisor.Result {
 	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
 		Name: "Cancelled", Message: "the run was cancelled before its program started",
 	}}
-}
-
-// serialised lets one goroutine at a time call emit: a run's output, its frames
-// and its downloads come from different ones.
-func serialised(emit func(supervisor.Event)) func(supervisor.Event) {
-	var mu sync.Mutex
-	return func(event supervisor.Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		emit(event)
-	}
-}
-
-// timeout is how long a program may run.
-func (e *Engine) timeout(p supervisor.Program) time.Duration {
-	if p.Timeout > 0 {
-		return p.Timeout
-	}
-	return e.o.Limits.Timeout
-}
-
-// feed writes the guest's standard input and closes it.
-func feed(to io.WriteCloser, from io.Reader) {
-	if from != nil {
-		_, _ = io.Copy(to, from) // EPIPE: the guest does not read all of it
-	}
-	_ = to.Close()
 }

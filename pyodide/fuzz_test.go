@@ -20,26 +20,26 @@ func FuzzInstalled(f *testing.F) {
 		{Name: "numpy", Version: "2.0", Filename: "numpy-2.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl", SHA256: strings.Repeat("b", 64), Source: "pyodide"},
 	}
 	for _, seed := range []string{
-		`{"files":[{"file":"six-1.17.0-py2.py3-none-any.whl","sha256":"` + sum + `","dir":"site"}],"missing":{"x":"why"}}`,
-		`{"files":[{"file":"six-1.17.0-py2.py3-none-any.whl","sha256":"` + sum + `","dir":"../x"}]}`,
-		`{"files":[{"file":"evil.whl","sha256":"` + sum + `","dir":"site"}]}`, `{"files":null,"missing":null}`, `{}`, `{"files":[null]}`, `[]`,
+		`{"files":[{"filename":"six-1.17.0-py2.py3-none-any.whl","sha256":"` + sum + `","dir":"site"}],"missing":{"x":"why"}}`,
+		`{"files":[{"filename":"six-1.17.0-py2.py3-none-any.whl","sha256":"` + sum + `","dir":"../x"}]}`,
+		`{"files":[{"filename":"evil.whl","sha256":"` + sum + `","dir":"site"}]}`, `{"files":null,"missing":null}`, `{}`, `{"files":[null]}`, `[]`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var said installed
-		if json.Unmarshal(text, &said) != nil {
+		var p plan
+		if json.Unmarshal(text, &p) != nil {
 			return
 		}
-		p, err := checkPlan(said, served)
-		if err != nil {
+		reported := len(p.Files)
+		if err := p.check(served); err != nil {
 			if len(err.Error()) > 2000 {
 				t.Errorf("%q gave an error of %d bytes", text, len(err.Error()))
 			}
 			return
 		}
-		if len(p.Files) != len(said.Files) {
-			t.Errorf("%q: %d files of %d", text, len(p.Files), len(said.Files))
+		if len(p.Files) != reported {
+			t.Errorf("%q: %d files of %d", text, len(p.Files), reported)
 		}
 		for _, file := range p.Files {
 			if !slices.Contains(served, file.File) || file.Dir != "site" && file.Dir != "dynlib" {
@@ -67,11 +67,7 @@ func FuzzStoredPlan(f *testing.F) {
 		if json.Unmarshal(text, &p) != nil {
 			return
 		}
-		var images []string
-		if p != nil {
-			images = make([]string, len(p.Files))
-		}
-		answer, err := json.Marshal(p.answer(images))
+		answer, err := json.Marshal(p.answer())
 		if err != nil {
 			t.Fatalf("%q can't be told to a worker: %v", text, err)
 		}

@@ -16,12 +16,10 @@ import (
 	"time"
 
 	"rillbox/cache"
-	"rillbox/deno"
-	"rillbox/supervisor"
 )
 
 // An image is what a wheel unpacks to, with its modules compiled, in one file
-// (see mount.ts). A worker mounts it in a millisecond, where unpacking the wheel
+// (see guest/mount.ts). A worker mounts it in a millisecond, where unpacking the wheel
 // and compiling what is imported takes one or more seconds.
 //
 // It is made behind the scenes after a run that had to do without: by a child
@@ -43,31 +41,36 @@ func (rt *runtime) imageKey(file planFile) string {
 	return fmt.Sprintf("%s/%s/%s/%s", rt.key, file.Dir, file.SHA256, file.Filename)
 }
 
-// lend gives the worker those files of a plan that have an image, and returns
-// the images' paths, empty for the others.
-func (r *run) lend(files []planFile) []string {
-	images := make([]string, len(files))
+// lend gives the worker the images of a plan's files, and returns the files that
+// have none.
+func (r *run) lend(p *plan) (lacking []planFile) {
 	var lookups sync.WaitGroup
-	for i, file := range files {
+	for i := range p.Files {
+		file := &p.Files[i]
 		lookups.Go(func() { // the first in a process hashes the image
-			image, err := r.e.o.Cache.Get(imageKind, r.rt.imageKey(file))
+			file.Image = ""
+			image, err := r.e.o.Cache.Get(imageKind, r.rt.imageKey(*file))
 			if err == nil {
-				image, err = r.worker.loan.Add(image)
+				image, err = r.worker.images.Add(image)
 			}
 			if err == nil {
-				images[i] = r.worker.child.name(image)
+				file.Image = path.Join(r.worker.loan, path.Base(image))
 			} else if !errors.Is(err, cache.ErrMiss) {
 				r.e.o.Log.Warn("the image of a Python package is not used", "file", file.Filename, "error", err)
 			}
 		})
 	}
 	lookups.Wait()
-	for i, file := range files {
-		if images[i] != "" && r.grant.Lent(file.File) != nil {
-			images[i] = "" // the gateway says why
+	for i := range p.Files {
+		file := &p.Files[i]
+		if file.Image != "" && r.worker.grant.Lent(file.File) != nil {
+			file.Image = "" // the gateway says why
+		}
+		if file.Image == "" {
+			lacking = append(lacking, *file)
 		}
 	}
-	return images
+	return lacking
 }
 
 // images makes the images that are missing, one at a time.
@@ -114,43 +117,22 @@ func (e *Engine) nextImage() (file planFile, ok bool) {
 }
 
 // makeImage makes the image of a file if no process has made it yet.
-func (e *Engine) makeImage(ctx context.Context, rt *runtime, file planFile) error {
-	wheel, err := rt.gateway.Cached(file.File)
+func (e *Engine) makeImage(ctx context.Context, rt *runtime, f planFile) error {
+	wheel, err := rt.gateway.Cached(f.File)
 	if err != nil {
 		return err
 	}
-	_, _, err = e.o.Cache.GetOrPut(ctx, imageKind, rt.imageKey(file), func(ctx context.Context, w io.Writer) error {
-		return e.unpack(ctx, rt, file, wheel, w)
+	_, _, err = e.o.Cache.GetOrPut(ctx, imageKind, rt.imageKey(f), func(ctx context.Context, w io.Writer) error {
+		o := childOptions{
+			module: "image.js", files: append(rt.python(), file{wheel, "/rillbox/wheel"}),
+			words: []string{f.Filename, f.Dir}, background: true,
+		}
+		return e.produce(ctx, rt, o, imageTime, "making the image of "+f.Filename, func(image io.Reader) error { return copyImage(w, image) })
 	})
 	return err
 }
 
-// unpack has a child of its own make the image of a wheel.
-func (e *Engine) unpack(ctx context.Context, rt *runtime, file planFile, wheel string, w io.Writer) error {
-	own := needs{read: append(rt.reads(), seen{wheel, "/rillbox/wheel"}), background: true}
-	child, err := e.startChild(rt, deno.Permissions{}, own, "image.js",
-		rt.pyodide.Dir, rt.snapshot, wheel, file.Filename, file.Dir)
-	if err != nil {
-		return err
-	}
-	child.Attach(ctx, func(supervisor.Event) {})
-	child.SetDeadline(imageTime, "making the image of "+file.Filename)
-	_ = child.Stdin().Close()
-	err = copyImage(w, child.Frames())
-	if err != nil {
-		child.Kill(supervisor.Cancelled, "its image is not as it should be")
-	}
-	exit := child.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if exit.Status != supervisor.Completed {
-		return errors.Join(fmt.Errorf("it ended as %s (exit status %d, %s): %s", exit.Status, exit.Code, exit.Reason, exit.Stderr), err)
-	}
-	return err
-}
-
-// imageIndex is what an image begins with; mount.ts has the other end.
+// imageIndex is what an image begins with; guest/mount.ts has the other end.
 type imageIndex struct {
 	Info        string           `json:"info"` // the dist-info directory; may be empty
 	Directories []imageDirectory `json:"directories"`

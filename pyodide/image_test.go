@@ -146,7 +146,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("log: %s", log.String())
 	}
 
-	plan, _ := e.findPlan(e.runtime, wish{Requirements: []string{}, Imports: []string{project}})
+	plan, _ := e.findPlan(e.runtime, requirements{Packages: []string{}, Imports: []string{project}})
 	key := e.runtime.imageKey(plan.Files[0])
 	e = open(true)
 	image, err := e.o.Cache.Get(imageKind, key)
@@ -221,7 +221,7 @@ func TestImagesAreLentOneByOne(t *testing.T) {
 		p := python("import " + project)
 		completed(t, e, p)
 		e.jobs.Wait()
-		plan, _ := e.findPlan(e.runtime, wish{Requirements: []string{}, Imports: []string{project}})
+		plan, _ := e.findPlan(e.runtime, requirements{Packages: []string{}, Imports: []string{project}})
 		image, err := e.o.Cache.Get(imageKind, e.runtime.imageKey(plan.Files[0]))
 		if err != nil {
 			t.Fatal(err)
@@ -230,11 +230,11 @@ func TestImagesAreLentOneByOne(t *testing.T) {
 		if len(engines) < 2 {
 			continue
 		}
-		w, err := e.startWorker(e.runtime, e.o.Permissions, supervisor.Program{})
+		w, err := e.startWorker(e.runtime, childOptions{module: programModule})
 		if err != nil {
 			t.Fatal(err)
 		}
-		loan := w.child.name(w.loan.Dir())
+		loan := w.child.loan
 		p.Code += fmt.Sprintf(`
 from js import Deno
 def seen(look):
@@ -250,7 +250,7 @@ def seen(look):
 			t.Errorf("%s, %v, error %+v, want %s", r.Value, err, r.Error, want)
 		}
 		e.jobs.Wait()
-		if _, err := os.Stat(w.loan.Dir()); !os.IsNotExist(err) {
+		if _, err := os.Stat(w.images.Dir()); !os.IsNotExist(err) {
 			t.Errorf("after the run: %v", err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -30,7 +29,7 @@ func TestWarmWorkers(t *testing.T) {
 		t.Errorf("a warm worker has seen another run")
 	}
 	select {
-	case <-first[0].child.Ended(): // when its memory is free, which the run did not wait for
+	case <-first[0].Ended(): // when its memory is free, which the run did not wait for
 	case <-time.After(5 * time.Second):
 		t.Error("the warm worker was not used, or outlived its run")
 	}
@@ -63,8 +62,8 @@ func TestWarmWorkers(t *testing.T) {
 		second = third
 	})
 	t.Run("a dead one is passed over", func(t *testing.T) {
-		second[0].child.Kill(supervisor.Crashed, "a test")
-		<-second[0].child.Ended()
+		second[0].Kill(supervisor.Crashed, "a test")
+		<-second[0].Ended()
 		if r := completed(t, e, mark); string(r.Value) != "false" {
 			t.Errorf("value %s", r.Value)
 		}
@@ -75,7 +74,7 @@ func TestWarmWorkers(t *testing.T) {
 	last := e.pool.Idle()
 	e.Close()
 	select {
-	case <-last[0].child.Ended():
+	case <-last[0].Ended():
 	default:
 		t.Error("the idle worker outlived Close")
 	}
@@ -141,7 +140,7 @@ func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
 	atOnce()
 	for _, w := range warm {
 		select {
-		case <-w.child.Ended():
+		case <-w.Ended():
 		case <-time.After(5 * time.Second):
 			t.Error("a warm worker was not used")
 		}
@@ -189,12 +188,13 @@ func BenchmarkHello(b *testing.B) {
 		b.Fatal(err)
 	}
 	script := func(b *testing.B, text string) {
-		file := filepath.Join(b.TempDir(), "script.mjs")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		from := *rt
+		from.worker = b.TempDir()
+		if err := os.WriteFile(filepath.Join(from.worker, "script.mjs"), []byte(text), 0o600); err != nil {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			child, err := e.startChild(rt, deno.Permissions{}, needs{read: []seen{{rt.pyodide.Dir, pyodideName}, {filepath.Dir(file), workerName}}}, file)
+			child, err := e.startChild(&from, childOptions{module: "script.mjs", files: rt.python()})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -3,6 +3,7 @@
 package pyodide
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,68 +17,72 @@ import (
 	"rillbox/supervisor"
 )
 
-// run is one program in its worker.
+// run is one program in its worker, or what a cell has in common with that.
 type run struct {
 	e       *Engine
 	rt      *runtime
 	worker  *worker
 	program supervisor.Program
 	emit    func(supervisor.Event)
-	grant   *gateway.Grant
-
-	// write gives the worker a request. installed are the files that it has from
-	// before, by project; a program's worker has none.
-	write     func(any) error
+	// installed are the files that a session's worker has from earlier cells.
 	installed map[string]string // a file's project → its SHA-256
 
-	wish    *wish
-	planned bool       // the wish's plan was known
-	said    plan       // what was installed before the program started
-	lacking []planFile // of that, what has no image yet
-	before  int        // how many files had been served by then
-	wished  time.Time  // when the wish came; zero before
-	started time.Time  // of the program; zero before
-	fatal   string     // what broke Python
-	unread  error      // why the plan, if there is one, is not used
-	failed  error      // of ours, for which the program is not started
-	deep    bool       // that is the depth of the program's calls or data
+	wanted   *requirements // nil before the worker asked for them
+	planned  bool          // their plan was known
+	reported plan          // what was installed before the program started
+	lacking  []planFile    // of that, what has no image yet
+	before   int           // how many files had been served by then
+	asked    time.Time     // when the worker asked; zero before
+	started  time.Time     // of the program; zero before
+	fatal    fatal         // what broke Python
+	unread   error         // why the plan, if there is one, is not used
+	failed   error         // of ours, for which the program is not started
 }
 
-// request is what a worker gets; see runner.Program.
+// fatal is what a worker says when Python itself broke.
+type fatal struct {
+	Message string `json:"message"`
+	Deep    bool   `json:"deep"` // by the depth of the program's calls or data
+}
+
+// request is what a worker gets; see runner.Program and guest/session.ts.
 type request struct {
-	Code     string            `json:"code"`
-	Name     string            `json:"name"`
-	Args     []string          `json:"args"`
-	Packages []string          `json:"packages"`
-	Env      map[string]string `json:"env"`
-	Limit    int64             `json:"limit"`
-	Displays int64             `json:"displays"`
-	Gateway  string            `json:"gateway"`
-	Echo     bool              `json:"echo"`
+	Cell int `json:"cell,omitempty"`
+	// A text in place of code.
+	Complete   *string           `json:"complete,omitempty"`
+	Unfinished *string           `json:"unfinished,omitempty"`
+	Code       string            `json:"code"`
+	Name       string            `json:"name,omitempty"`
+	Args       []string          `json:"args,omitempty"`
+	Packages   []string          `json:"packages,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Limit      int64             `json:"limit"`
+	Displays   int64             `json:"displays"`
+	Gateway    string            `json:"gateway"`
+	Echo       bool              `json:"echo,omitempty"`
 }
 
 func newRun(e *Engine, rt *runtime, w *worker, p supervisor.Program, emit func(supervisor.Event)) *run {
-	write := func(request any) error { return deno.WriteRequest(w.child.Stdin(), request) }
-	return &run{e: e, rt: rt, worker: w, program: p, emit: emit, write: write}
+	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
+	return &run{e: e, rt: rt, worker: w, program: p, emit: emit}
 }
 
 // do runs the program to its end.
 func (r *run) do(ctx context.Context) (supervisor.Result, error) {
-	child := r.worker.child
-	r.grant = r.rt.gateway.Grant(r.tell)
-	r.grant.At(child.gateway)
-	defer r.grant.Close()
+	w := r.worker
+	w.grant.SetProgress(r.tell)
 	emit, release := deno.HoldReport(r.emit)
-	child.Attach(ctx, emit)
-	if r.worker.ready {
-		child.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
+	w.Attach(ctx, emit)
+	if w.ready {
+		w.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 	} else {
-		child.SetDeadline(startTime, "the start of Python")
+		w.SetDeadline(startTime, "the start of Python")
 	}
 	go r.send(r.request())
-	outcome := deno.ReadOutcomeThen(r.worker.frames, r.worker.child.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
-	exit := child.Wait()
+	outcome := deno.ReadOutcomeThen(w.frames, w.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
+	exit := w.Wait()
 	ended := time.Now()
+	w.grant.Close()
 	r.e.makeImages(r.rt, r.lacking)
 
 	if r.started.IsZero() && outcome.Result != nil && r.failed == nil {
@@ -88,10 +93,10 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	}
 	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
 		broken := r.broken(outcome, exit)
-		if !r.worker.ready {
+		if !w.ready {
 			return supervisor.Result{}, fmt.Errorf("%w: %w", errNotLoaded, broken)
 		}
-		if r.fatal == "" {
+		if r.fatal.Message == "" {
 			return supervisor.Result{}, broken
 		}
 		// Reading the program or its packages was too much for Python.
@@ -99,23 +104,28 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	}
 	result := r.result(outcome, exit)
 	release(result)
-	if !r.started.IsZero() {
-		result.Duration = ended.Sub(r.started)
-	}
-	result.Installing = r.installing(ended)
-	r.tellPackages(&result)
+	r.complete(&result, ended)
 	return result, nil
 }
 
-// installing is how long the program's packages took, up to the run's end.
-func (r *run) installing(ended time.Time) time.Duration {
-	switch {
-	case r.wished.IsZero():
-		return 0
-	case r.started.IsZero():
-		return ended.Sub(r.wished)
+// complete adds times and packages to a result.
+func (r *run) complete(result *supervisor.Result, ended time.Time) {
+	if !r.started.IsZero() {
+		result.Duration = ended.Sub(r.started)
+		ended = r.started // of the installation
 	}
-	return r.started.Sub(r.wished)
+	if !r.asked.IsZero() {
+		result.Installing = ended.Sub(r.asked)
+	}
+	for _, f := range r.files() {
+		result.Packages = append(result.Packages, supervisor.Package{Name: f.Name, Version: f.Version, Source: f.Source, Cached: f.Cached})
+	}
+	for _, module := range slices.Sorted(maps.Keys(r.reported.Missing)) {
+		reason := r.reported.Missing[module]
+		if result.Error == nil || !strings.Contains(result.Error.Message, reason) { // else it has been told
+			result.Notes = append(result.Notes, fmt.Sprintf("nothing was installed for `import %s`: %s", module, reason))
+		}
+	}
 }
 
 // tell tells of downloads.
@@ -128,18 +138,18 @@ func (r *run) result(outcome deno.Outcome, exit supervisor.Exit) supervisor.Resu
 	result := outcome.Into(exit)
 	switch {
 	case exit.Status != supervisor.Failed:
-	case r.deep:
+	case r.fatal.Deep:
 		result.Error = &supervisor.GuestError{Name: "RecursionError", Message: "the program went too deep: functions that call one another, or values within values (to print, compare or free them), filled the stack of Python's C code, which ends Python; take it in steps, by a loop"}
-	case r.fatal != "":
+	case r.fatal.Message != "":
 		result.Status = supervisor.Crashed
-		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal}
+		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal.Message}
 	}
 	return result
 }
 
 // broken is the error of a worker that ended before its program started.
 func (r *run) broken(outcome deno.Outcome, exit supervisor.Exit) error {
-	why := r.fatal
+	why := r.fatal.Message
 	if outcome.Err != nil {
 		why = outcome.Err.Error()
 	}
@@ -150,14 +160,14 @@ func (r *run) broken(outcome deno.Outcome, exit supervisor.Exit) error {
 func (r *run) request() request {
 	limits := r.e.o.Limits
 	return request{
-		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages,
-		Env: deno.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.grant.BaseURL(), Echo: r.program.Echo,
+		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Echo: r.program.Echo,
+		Env: deno.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
 	}
 }
 
 // send gives the worker a request.
 func (r *run) send(request any) {
-	if err := r.write(request); err != nil { // it has ended, and Wait says why
+	if err := r.worker.write(request); err != nil { // it has ended, and Wait says why
 		r.e.o.Log.Debug("a Python worker did not take its request", "error", err)
 	}
 }
@@ -167,78 +177,70 @@ func (r *run) send(request any) {
 func (r *run) take(ctx context.Context, frame deno.Frame) error {
 	switch {
 	case frame.Type == fatalFrame:
-		var fatal struct {
-			Message string `json:"message"`
-			Deep    bool   `json:"deep"`
-		}
-		_ = json.Unmarshal(frame.JSON, &fatal) // its text is for people
-		r.fatal, r.deep = fatal.Message, fatal.Deep
+		r.fatal = fatal{}
+		_ = json.Unmarshal(frame.JSON, &r.fatal) // its text is for people
 		return nil
 	case !r.started.IsZero():
 		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)
 	case frame.Type == deno.ReadyFrame && !r.worker.ready:
-		r.worker.getReady()
-		r.worker.child.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
+		r.worker.setReady()
+		r.worker.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 		return nil
-	case frame.Type == resolveFrame && r.wish == nil:
+	case frame.Type == resolveFrame && r.wanted == nil:
 		return r.resolve(frame)
-	case frame.Type == installedFrame && r.wish != nil && r.said.Files == nil:
+	case frame.Type == installedFrame && r.wanted != nil && r.reported.Files == nil:
 		return r.keep(ctx, frame)
 	case frame.Type == startedFrame:
-		return r.start()
+		r.start("the program", r.worker.SetDeadline, func(reason string) { r.worker.Kill(supervisor.TimedOut, reason) })
+		go deno.Feed(r.worker.Stdin(), r.program.Stdin)
+		return nil
 	}
 	return fmt.Errorf("%w: %q out of order", deno.ErrProtocol, frame.Type)
 }
 
-// resolve answers what a worker wishes with the plan for it, if there is one.
+// resolve answers what a worker asks for with the plan for it, if there is one.
 func (r *run) resolve(frame deno.Frame) error {
-	r.wish, r.wished = &wish{}, time.Now()
-	if err := json.Unmarshal(frame.JSON, r.wish); err != nil {
+	r.wanted, r.asked = &requirements{}, time.Now()
+	if err := json.Unmarshal(frame.JSON, r.wanted); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	plan, err := r.e.findPlan(r.rt, *r.wish)
+	plan, err := r.e.findPlan(r.rt, *r.wanted)
 	r.unread = err
 	plan = plan.without(r.installed)
 	if plan != nil {
-		if err := r.grant.Allow(plan.files()); err != nil {
+		if err := r.worker.grant.Allow(plan.files()); err != nil {
 			r.e.o.Log.Warn("an install plan is not followed", "error", err)
 			plan = nil
 		}
 	}
 	r.planned = plan != nil
-	if !r.planned {
-		r.emit(supervisor.Event{Kind: supervisor.Stage, Text: "installing " + strings.Join(r.wish.names(), ", ")})
-		return r.write(plan.answer(nil))
+	if r.planned {
+		r.lacking = r.lend(plan)
+	} else {
+		r.tell("installing "+r.wanted.String(), 0, 0)
 	}
-	images := r.lend(plan.Files)
-	for i, file := range plan.Files {
-		if images[i] == "" {
-			r.lacking = append(r.lacking, file)
-		}
-	}
-	return r.write(plan.answer(images))
+	return r.worker.write(plan.answer())
 }
 
-// keep checks what a worker installed, and keeps it as the wish's plan.
+// keep checks what a worker installed, and keeps it as the plan for what it asked for.
 func (r *run) keep(ctx context.Context, frame deno.Frame) error {
-	var said installed
-	if err := json.Unmarshal(frame.JSON, &said); err != nil {
+	err := json.Unmarshal(frame.JSON, &r.reported)
+	if err == nil {
+		err = r.reported.check(r.worker.grant.Served())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	var err error
-	if r.said, err = checkPlan(said, r.grant.Served()); err != nil {
-		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
-	}
-	if failed := r.installFailed(); failed != nil && len(r.said.Missing) > 0 && r.installed == nil {
+	if failed := r.installFailed(); failed != nil && len(r.reported.Missing) > 0 && r.installed == nil {
 		r.failed = failed
-		r.worker.child.Kill(supervisor.Failed, "its packages can't be installed")
+		r.worker.Kill(supervisor.Failed, "its packages can't be installed")
 		return r.failed
 	}
 	if r.planned || len(r.installed) > 0 { // others begin with nothing installed
 		return nil
 	}
-	r.lacking = r.said.Files
-	if err := r.e.storePlan(ctx, r.rt, *r.wish, r.said); err != nil {
+	r.lacking = r.reported.Files
+	if err := r.e.storePlan(ctx, r.rt, *r.wanted, r.reported); err != nil {
 		r.e.o.Log.Warn("an install plan is not kept", "error", err)
 	}
 	return nil
@@ -247,50 +249,32 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 // installFailed is why packages may lack by this machine's fault; nil where they lack
 // for another reason.
 func (r *run) installFailed() error {
-	why := r.grant.Broken()
+	why := r.worker.grant.Broken()
 	if why == nil {
 		why = r.unread
 	}
-	if why == nil || r.wish == nil {
+	if why == nil || r.wanted == nil {
 		return nil
 	}
-	return fmt.Errorf("install %s: %w", strings.Join(r.wish.names(), ", "), why)
+	return fmt.Errorf("install %s: %w", r.wanted, why)
 }
 
-// start is the moment from which the program has its time and its input.
-func (r *run) start() error {
-	r.begin()
-	child := r.worker.child
-	child.SetDeadline(r.e.timeout(r.program), "the program")
-	child.LimitCPU("the program", func(reason string) { child.Kill(supervisor.TimedOut, reason) })
-	go feed(child.Stdin(), r.program.Stdin)
-	return nil
-}
-
-// begin takes note that the guest's code runs now: what comes is the guest's.
-func (r *run) begin() {
-	r.before = len(r.grant.Served())
+// start is the moment from which the guest's code runs: it has its time, and what
+// comes is the guest's. limit and exceeded bound what is running, as what.
+func (r *run) start(what string, limit func(time.Duration, string), exceeded func(reason string)) {
+	r.before = len(r.worker.grant.Served())
 	r.started = time.Now()
 	r.worker.frames.SetLimit(r.e.o.Limits.Result)
 	r.worker.frames.AllowDisplays(r.e.o.Limits.Displays)
+	limit(r.program.Timeout, what)
+	r.worker.LimitCPU(what, exceeded)
 }
 
 // files are those that were installed, before the program and by it.
 func (r *run) files() []gateway.File {
-	files := r.said.files()
+	files := r.reported.files()
 	if !r.started.IsZero() {
-		files = append(files, r.grant.Served()[r.before:]...)
+		files = append(files, r.worker.grant.Served()[r.before:]...)
 	}
 	return slices.DeleteFunc(files, func(f gateway.File) bool { return r.installed[f.Name] == f.SHA256 })
-}
-
-// tellPackages says what was installed, and what could not be.
-func (r *run) tellPackages(result *supervisor.Result) {
-	result.Packages = packages(r.files())
-	for _, module := range slices.Sorted(maps.Keys(r.said.Missing)) {
-		reason := r.said.Missing[module]
-		if result.Error == nil || !strings.Contains(result.Error.Message, reason) { // else it has been told
-			result.Notes = append(result.Notes, fmt.Sprintf("nothing was installed for `import %s`: %s", module, reason))
-		}
-	}
 }

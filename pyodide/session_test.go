@@ -346,10 +346,10 @@ func TestForgedResults(t *testing.T) {
 		if string(r.Value) != `"forged"` || len(r.Displays) > 0 {
 			t.Errorf("value %s, %v", r.Value, r.Displays)
 		}
-		before, _ := s.worker.child.Usage()
+		before, _ := s.worker.Usage()
 		for used(s, 50*time.Millisecond) { // the signal arrives
 		}
-		if after, _ := s.worker.child.Usage(); after-before > 200*time.Millisecond { // of the second that it needs
+		if after, _ := s.worker.Usage(); after-before > 200*time.Millisecond { // of the second that it needs
 			t.Errorf("it runs for %v between two cells", after-before)
 		}
 		gives(t, s, "x", `"mine"`)
@@ -378,9 +378,9 @@ func TestForgedResults(t *testing.T) {
 
 // used says whether a session's child gets processor time meanwhile.
 func used(s *session, d time.Duration) bool {
-	before, _ := s.worker.child.Usage()
+	before, _ := s.worker.Usage()
 	time.Sleep(d)
-	after, _ := s.worker.child.Usage()
+	after, _ := s.worker.Usage()
 	return after > before
 }
 
@@ -711,10 +711,10 @@ func BenchmarkCell(b *testing.B) {
 	for range 50 { // V8 compiles what is used often
 		in(b, s, python("x = 41"))
 	}
-	before, _ := s.worker.child.Usage()
+	before, _ := s.worker.Usage()
 	for b.Loop() {
 		in(b, s, python("x + 1"))
 	}
-	after, _ := s.worker.child.Usage()
+	after, _ := s.worker.Usage()
 	b.ReportMetric(float64((after-before).Microseconds())/float64(b.N), "child-µs/op")
 }

@@ -106,22 +106,11 @@ func snapshotKey(rt *runtime) (string, error) {
 }
 
 func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) error {
-	own := needs{read: []seen{{rt.pyodide.Dir, pyodideName}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)}, {rt.worker, workerName}}}
-	child, err := e.startChild(rt, deno.Permissions{}, own, "snapshot.js",
-		rt.pyodide.Dir, rt.pyodide.Micropip, filepath.Join(rt.worker, "rillbox"))
-	if err != nil {
+	o := childOptions{module: "snapshot.js", files: []file{
+		{rt.pyodide.Dir, "/rillbox/pyodide"}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)},
+	}}
+	return e.produce(ctx, rt, o, e.o.Limits.InstallTimeout, "making the snapshot of Python", func(snapshot io.Reader) error {
+		_, err := io.Copy(w, snapshot)
 		return err
-	}
-	child.Attach(ctx, func(supervisor.Event) {})
-	child.SetDeadline(e.o.Limits.InstallTimeout, "making the snapshot of Python")
-	_ = child.Stdin().Close()
-	_, err = io.Copy(w, child.Frames())
-	exit := child.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if exit.Status != supervisor.Completed {
-		return errors.Join(fmt.Errorf("it ended as %s (exit status %d, %s): %s", exit.Status, exit.Code, exit.Reason, exit.Stderr), err)
-	}
-	return err
+	})
 }

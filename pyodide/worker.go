@@ -6,138 +6,154 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"rillbox/cache"
 	"rillbox/deno"
+	"rillbox/pyodide/gateway"
 	"rillbox/supervisor"
 )
 
-const (
-	wasmPage = 64 << 10
-	minHeap  = 64 << 20 // that Python can start with, in bytes
-	// startMemory is what a worker may use before it is ready; it takes some
-	// 130 MB, and loading Python without a snapshot some 300.
-	startMemory = 512 << 20
-	// codeMemory is left of a program's memory for what V8 compiles while it
-	// runs, so that a full heap ends in Python's MemoryError before we end it.
-	codeMemory = 64 << 20
-	wirePath   = "/dev/fd/3" // where a child opens its frames
-	// startLimit bounds the frames of a worker before its program starts; the
-	// largest is the list of what was installed.
-	startLimit = 4 << 20
-)
+// startLimit bounds the frames of a worker before its program starts, in bytes; the
+// largest is the list of what was installed.
+const startLimit = 4 << 20
 
 // startTime is how long a child may take until it has loaded Python, which takes a
 // second on a slow machine.
 var startTime = 30 * time.Second // tests have less
 
-// Frames of the worker's own; see worker.ts.
+// Frames of the workers' own; see guest/worker.ts and guest/session.ts.
 const (
 	resolveFrame   = "resolve"
 	installedFrame = "installed"
 	startedFrame   = "started"
 	fatalFrame     = "fatal"
+	stdinFrame     = "stdin"
+	exitedFrame    = "exited"
 )
 
-// worker is a child that has loaded Python, or is about to, and takes one request.
+// worker is a child that has loaded Python, or is about to, and takes one request,
+// or those of one session.
 type worker struct {
-	child  started
-	frames *deno.FrameReader
-	loan   *cache.Loan // what it may read of the cache's packages
-	ready  bool        // it has said that it takes a request
+	child
+	frames  *deno.FrameReader
+	images  *cache.Loan    // what it may read of the cache's images
+	grant   *gateway.Grant // its access to packages
+	control *os.File       // tells a session's which cell to interrupt; else nil
+	ready   bool           // it has said that it takes a request
+	writing sync.Mutex     // held while a request is written
 }
 
-// startAhead starts a worker for the pool and waits until it is ready.
+// The modules of workers.
+const (
+	programModule = "worker.js"
+	sessionModule = "session.js"
+)
+
+// startWorker starts a worker with a module of workers; it is ready when its first
+// frame says so.
+func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error) {
+	w = &worker{}
+	if w.images, err = e.o.Cache.Lend(); err != nil {
+		return nil, err
+	}
+	o.files, o.loan = rt.python(), w.images.Dir()
+	switch {
+	case o.module == sessionModule:
+		w.control, err = os.Create(filepath.Join(o.loan, "control"))
+	case o.ahead:
+		o.words = []string{"ahead"}
+	default:
+		o.words = []string{""}
+	}
+	if err == nil {
+		w.child, err = e.startChild(rt, o)
+	}
+	end := func() error {
+		_ = w.control.Close() // an error where there is none
+		return w.images.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	w.frames = deno.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
+	w.grant = rt.gateway.Grant(nil)
+	w.grant.At(w.gateway)
+	e.jobs.Go(func() {
+		<-w.Ended()
+		w.grant.Close()
+		_ = end() // what is left goes with the process
+	})
+	return w, nil
+}
+
+// startReady starts a worker and waits until it takes a request.
+func (e *Engine) startReady(ctx context.Context, rt *runtime, o childOptions) (*worker, error) {
+	w, err := e.startWorker(rt, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the start of Python took longer than %v", startTime))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { w.Kill(supervisor.Cancelled, "it is not ready in time") })
+	frame, err := w.frames.Next()
+	if err == nil && frame.Type != deno.ReadyFrame {
+		err = fmt.Errorf("its first frame is %q", frame.Type)
+	}
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("its process has ended")
+		select {
+		case <-w.Ended(): // by itself, and says how
+		case <-time.After(time.Second):
+		}
+	}
+	if err != nil {
+		exit := w.discard()
+		return nil, fmt.Errorf("start Python: %w (%s) %s", err, exit.Reason, exit.Stderr)
+	}
+	w.setReady()
+	return w, nil
+}
+
+// startAhead starts a worker for the pool.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	rt, err := e.ready(ctx, func(supervisor.Event) {})
 	if err != nil {
 		return nil, err
 	}
-	w, err := e.launchWorker(rt, e.o.Permissions, needs{ahead: true})
+	w, err := e.startReady(ctx, rt, childOptions{module: programModule, permissions: e.o.Permissions, ahead: true})
 	if err != nil {
-		return nil, err
+		e.o.Log.Debug("a warm Python worker did not start", "error", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "it is not ready in time") })()
-	if err := w.awaitReady(); err != nil {
-		exit := w.discard()
-		e.o.Log.Debug("a warm Python worker did not start", "error", err, "stderr", exit.Stderr.String())
-		return nil, err
-	}
-	return w, nil
+	return w, err
 }
 
-// startWorker starts a worker for a program; it is ready when its first frame
-// says so. The program's text is not needed yet.
-func (e *Engine) startWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (*worker, error) {
-	return e.launchWorker(rt, permissions, needs{workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined})
-}
-
-// launchWorker starts a worker that has what every one needs beside its own needs.
-func (e *Engine) launchWorker(rt *runtime, permissions deno.Permissions, own needs) (*worker, error) {
-	own.read = rt.reads()
-	ahead := ""
-	if own.ahead {
-		ahead = "ahead"
-	}
-	child, loan, err := e.startLending(rt, permissions, own, "worker.js", rt.pyodide.Dir, rt.snapshot, ahead, own.workspace)
-	if err != nil {
-		return nil, err
-	}
-	frames := deno.NewFrameReader(child.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame)
-	return &worker{child: child, frames: frames, loan: loan}, nil
-}
-
-// startLending is startChild for a child that is lent images of packages.
-func (e *Engine) startLending(rt *runtime, granted deno.Permissions, own needs, module string, args ...string) (started, *cache.Loan, error) {
-	loan, err := e.o.Cache.Lend()
-	if err != nil {
-		return started{}, nil, err
-	}
-	own.read, own.guest, own.gateway = append(own.read, seen{loan.Dir(), "/rillbox/loan"}), true, true
-	child, err := e.startChild(rt, granted, own, module, args...)
-	if err != nil {
-		return started{}, nil, errors.Join(err, loan.Close())
-	}
-	e.jobs.Go(func() {
-		<-child.Ended()
-		_ = loan.Close() // what is left goes with the process
-	})
-	return child, loan, nil
-}
-
-// awaitReady waits until the worker takes a request.
-func (w *worker) awaitReady() error {
-	frame, err := w.frames.Next()
-	if err == nil && frame.Type != deno.ReadyFrame {
-		err = fmt.Errorf("its first frame is %q", frame.Type)
-	}
-	if err != nil {
-		return err
-	}
-	w.getReady()
-	return nil
-}
-
-// getReady takes the worker at its word that it is ready.
-func (w *worker) getReady() {
-	w.child.MarkBaseline()
+// setReady takes the worker at its word that it takes a request.
+func (w *worker) setReady() {
+	w.MarkBaseline()
 	w.ready = true
 }
 
-// Ended is closed when the worker's process has ended.
-func (w *worker) Ended() <-chan struct{} { return w.child.Ended() }
+// write gives the worker a request.
+func (w *worker) write(request any) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return deno.WriteRequest(w.Stdin(), request)
+}
 
 // Discard ends a worker that nobody needs, and waits for its end.
 func (w *worker) Discard() { w.discard() }
 
 func (w *worker) discard() supervisor.Exit {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	w.child.Attach(ctx, func(supervisor.Event) {})
-	w.child.Kill(supervisor.Cancelled, "it is not needed")
+	w.Kill(supervisor.Cancelled, "it is not needed")
+	w.Attach(context.Background(), func(supervisor.Event) {})
 	w.frames.Drain()
-	return w.child.Wait()
+	return w.Wait()
 }

@@ -25,14 +25,14 @@ const (
 
 // File is one file that a guest got, or that an install plan names.
 type File struct {
-	Name     string // project, normalised; for Source "pyodide" the lock file's name
-	Version  string
-	Filename string
-	URL      string // where it comes from, without user and password
-	SHA256   string
-	Source   string // "pyodide" (its CDN), "index" or "url"
-	Cached   bool   // it did not have to be fetched
-	Size     int64  // bytes; 0 in a plan when unknown
+	Name     string `json:"name"` // project, normalised; for Source "pyodide" the lock file's name
+	Version  string `json:"version"`
+	Filename string `json:"filename"`
+	URL      string `json:"url"` // where it comes from, without user and password
+	SHA256   string `json:"sha256"`
+	Source   string `json:"source"` // "pyodide" (its CDN), "index" or "url"
+	Cached   bool   `json:"cached"` // it did not have to be fetched
+	Size     int64  `json:"size"`   // bytes; 0 in a plan when unknown
 }
 
 // Grant is one child's access to the gateway. It is safe for concurrent use.

@@ -418,7 +418,7 @@ class Shelf:
         self.calls.append(requirements)
         missing = {r: f"no {r}" for r in requirements if r not in self.available}
         if not missing:
-            self.installed.extend({"file": r} for r in requirements)
+            self.installed.extend({"filename": r} for r in requirements)
         return missing
 
 
@@ -453,14 +453,14 @@ class Packages(unittest.TestCase):
         self.assertEqual(wire.frames, [])
 
     def test_a_plan_is_followed(self) -> None:
-        wire = Wire({"files": [{"file": "a.whl"}], "missing": {"b": "why"}})
+        wire = Wire({"files": [{"filename": "a.whl"}], "missing": {"b": "why"}})
         shelf = Shelf(set())
         missing = self.install(packages.Wanted(["a"], ["b_module"]), shelf, wire)
         self.assertEqual(missing, {"b": "why"})
         self.assertEqual(shelf.calls, [])
         self.assertEqual(wire.frames[0]["requirements"], ["a"])
         self.assertEqual(wire.frames[0]["imports"], ["b_module"])
-        self.assertEqual(wire.frames[1]["files"], [{"file": "a.whl"}])
+        self.assertEqual(wire.frames[1]["files"], [{"filename": "a.whl"}])
 
     def test_requirements_must_be_had(self) -> None:
         with self.assertRaisesRegex(packages.PackageError, "no nowhere"):
@@ -477,7 +477,7 @@ class Packages(unittest.TestCase):
         shelf = Shelf({"here"})
         missing = self.install(packages.Wanted([], ["here", "nowhere"]), shelf, wire)
         self.assertEqual(missing, {"nowhere": "no nowhere"})
-        self.assertEqual(wire.frames[-1]["files"], [{"file": "here"}])
+        self.assertEqual(wire.frames[-1]["files"], [{"filename": "here"}])
 
 
 class Loop:

@@ -1,7 +1,7 @@
 /**
  * Runs the cells of one session, one after the other. Arguments: Pyodide's
- * directory, the snapshot, the control file, the workspace's directory or nothing,
- * and the paths of files that the operator granted.
+ * directory, the snapshot, the directory of images and of the control file, the
+ * workspace's directory or nothing, and the paths of files that the operator granted.
  *
  * The wire is a worker's (see worker.ts), but that requests go on coming: a cell
  * each, or the answer to a frame of the cell's. Of a cell's frames each has the
@@ -51,9 +51,9 @@ const AGAIN = 300;
 /** What Python's interrupt buffer holds when the cell is interrupted. */
 const SIGINT = 2;
 
-const [directory, snapshot, controlFile, workspace, ...granted] = Deno.args;
+const [directory, snapshot, loan, workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
-const control = Deno.openSync(controlFile!);
+const control = Deno.openSync(`${loan}/control`);
 const digits = new Uint8Array(16);
 const decoder = new TextDecoder();
 

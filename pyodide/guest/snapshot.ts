@@ -2,13 +2,14 @@
  * Makes the memory snapshot that workers start from: Python with much of its
  * standard library, micropip and our own modules imported.
  *
- * Arguments: Pyodide's directory, micropip's wheel, the directory of our
- * `rillbox` package. The snapshot goes to fd 3. No guest's code runs here.
+ * Arguments: Pyodide's directory, micropip's wheel. Our package `rillbox` is beside
+ * this module. The snapshot goes to fd 3. No guest's code runs here.
  */
 
 import { loadFresh } from "./pyodide.ts";
 
-const [directory, wheel, modules] = Deno.args;
+const [directory, wheel] = Deno.args;
+const modules = `${import.meta.dirname}/rillbox`;
 const { pyodide, save } = await loadFresh(directory!);
 const { FS } = pyodide;
 FS.mkdirTree("/rillbox/rillbox");

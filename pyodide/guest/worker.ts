@@ -1,7 +1,8 @@
 /**
  * Runs one Python program. Arguments: Pyodide's directory, the snapshot,
- * "ahead" when the request will come later, else nothing, the workspace's
- * directory or nothing, and the paths of files that the operator granted.
+ * "ahead" when the request will come later, else nothing, the directory of images
+ * (whose paths come with the plan), the workspace's directory or nothing, and the
+ * paths of files that the operator granted.
  *
  * It starts without knowing its program, says `ready`, and then waits for its
  * request; see ../../deno/wire.ts. Frames of its own, all before the guest's code
@@ -15,7 +16,7 @@ import { mountGranted, mountWorkspace } from "./hostfs.ts";
 import { mountImage } from "./mount.ts";
 import { mountWheel } from "./wheel.ts";
 
-const [directory, snapshot, ahead, workspace, ...granted] = Deno.args;
+const [directory, snapshot, ahead, , workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const exit: (code?: number) => never = Deno.exit;
 

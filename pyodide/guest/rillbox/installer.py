@@ -93,11 +93,11 @@ class Installer:
 
     async def follow(self, files: list[dict[str, str]]) -> None:
         """Install files of an earlier run, in their order: mounted where there is an image."""
-        missing = [f for f in files if not f["image"]]
+        missing = [f for f in files if "image" not in f]
         contents = await asyncio.gather(*(self._get(self._gateway + f["url"]) for f in missing))
         fetched = iter(contents)
         for file in files:
-            if file["image"]:
+            if "image" in file:
                 self._host.mount(file["image"], json.dumps(self._metadata(file)))
                 self._installed(file)
             else:
@@ -195,7 +195,7 @@ class Installer:
             "name": entry["name"],
             "version": entry["version"],
             "source": "pyodide",
-            "file": entry["file_name"],
+            "filename": entry["file_name"],
             "url": f"cdn/{quote(entry['file_name'])}",
             "sha256": entry["sha256"],
             "dir": entry["install_dir"],
@@ -228,7 +228,7 @@ class Installer:
     async def _unpack(self, content: Any, file: dict[str, str]) -> None:
         directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
         content = js.Uint8Array.new(content)
-        await self._place(content, file["file"], directory, self._metadata(file))
+        await self._place(content, file["filename"], directory, self._metadata(file))
         self._installed(file)
 
     async def _place(
@@ -249,10 +249,10 @@ class Installer:
 
     def _installed(self, file: dict[str, str]) -> None:
         setattr(pyodide_js.loadedPackages, file["name"], _source(file))
-        self._note(file["file"], file["sha256"], file["dir"])
+        self._note(file["filename"], file["sha256"], file["dir"])
 
     def _note(self, filename: str, sha256: str, directory: str) -> None:
-        self.installed.append({"file": filename, "sha256": sha256, "dir": directory})
+        self.installed.append({"filename": filename, "sha256": sha256, "dir": directory})
 
     # What micropip calls in place of its own.
 
