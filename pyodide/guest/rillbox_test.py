@@ -349,7 +349,13 @@ class Libraries(Screened):
         self.assertEqual(set(self.data()[1]), {"text/plain", "text/html"})
 
 
-LISTED = {"numpy": "numpy", "yaml": "pyyaml", "google.protobuf": "protobuf"}
+LISTED = {
+    "numpy": "numpy",
+    "yaml": "pyyaml",
+    "bs4": "beautifulsoup4",
+    "PIL": "pillow",
+    "google.protobuf": "protobuf",
+}
 
 
 class Names(unittest.TestCase):
