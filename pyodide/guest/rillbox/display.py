@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from . import libraries
+from .errors import message_of
 from .values import printed, shorten
 
 # The methods by which an object gives its forms, in the order in which IPython
@@ -36,12 +37,7 @@ RESERVE = 4096
 class Screen:
     """Sends what the program shows, as display frames, within a budget of bytes."""
 
-    def __init__(self) -> None:
-        self._send: Callable[[str], Any] = lambda _: None
-        self._left = 0
-        self._left_out = 0
-
-    def begin(self, send: Callable[[str], Any], limit: int) -> None:
+    def __init__(self, send: Callable[[str], Any], limit: int) -> None:
         """Show what follows through send, in frames of limit bytes in all."""
         self._send = send
         self._left = limit - RESERVE
@@ -52,15 +48,19 @@ class Screen:
         value: Any,
         include: Container[str] | None = None,
         exclude: Container[str] = (),
+        always: bool = True,
     ) -> None:
-        """Show value in its forms, its text among them."""
+        """Show value in its forms, its text among them: always, or if it has others."""
         forms, notes = forms_of(value, include, exclude)
-        self._show(value, forms, notes, include, exclude)
+        if not (always or forms or notes):
+            return
+        if "text/plain" not in forms and _wanted("text/plain", include, exclude):
+            forms["text/plain"] = shorten(printed(value), MAX_TEXT)
+        self._put(forms, notes)
 
     def show_forms(self, forms: dict[str, Any]) -> None:
         """Show what is given in its forms already."""
-        notes: list[str] = []
-        self._put({kind: _encoded(kind, data) for kind, data in forms.items()}, notes)
+        self._put({kind: _encoded(kind, data) for kind, data in forms.items()}, [])
 
     def finish(self, value: Any = None, echo: bool = False) -> None:
         """Show the open figures, and value if it has more forms than its repr; the end.
@@ -68,9 +68,7 @@ class Screen:
         With echo, a value is shown in any case.
         """
         self.figures(but=value)
-        forms, notes = forms_of(value)
-        if forms or notes or (echo and value is not None):
-            self._show(value, forms, notes)
+        self.show(value, always=echo and value is not None)
         if self._left_out & (self._left_out - 1):  # else it has been told
             self._tell_left_out()
 
@@ -82,18 +80,6 @@ class Screen:
                     self.show(figure)
         except Exception as error:
             self._put({}, [f"The open figures can't be shown: {_told(error)}."])
-
-    def _show(
-        self,
-        value: Any,
-        forms: dict[str, str],
-        notes: list[str],
-        include: Container[str] | None = None,
-        exclude: Container[str] = (),
-    ) -> None:
-        if "text/plain" not in forms and _wanted("text/plain", include, exclude):
-            forms["text/plain"] = shorten(printed(value), MAX_TEXT)
-        self._put(forms, notes)
 
     def _put(self, forms: dict[str, str], notes: list[str]) -> None:
         """Send one display; of one that is too large the largest forms are left out."""
@@ -119,13 +105,14 @@ class Screen:
         self._send(json.dumps({"type": "display", "left_out": self._left_out}))
 
 
-# The one of this process, which runs one program.
-SCREEN = Screen()
+# That of the program that runs.
+SCREEN = Screen(lambda _: None, 0)
 
 
 def begin(send: Callable[[str], Any], limit: int) -> None:
     """Give the program its screen and the name `display`."""
-    SCREEN.begin(send, limit)
+    global SCREEN
+    SCREEN = Screen(send, limit)
     builtins.display = display  # type: ignore[attr-defined]
 
 
@@ -245,12 +232,9 @@ def _encoded(kind: str, data: Any) -> str:
 
 
 def _told(error: Exception) -> str:
-    try:
-        said = str(error)
-    except Exception:
-        said = ""
+    message = message_of(error)
     name = type(error).__name__
-    return shorten(f"{name}: {said}" if said else name, 300)
+    return shorten(f"{name}: {message}" if message else name, 300)
 
 
 def _wrong(value: Any, method: str, returned: Any) -> str:

@@ -37,7 +37,7 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         host = ONE_HOST.search(missing[1])
         flag = f"{missing[2]}={host[1]}" if host else missing[2]
         hint = f"The operator can allow it with {flag} in PYODIDE_PERMISSION_ARGS."
-        message, text = (NOT_CAPABLE.sub(r"\1", said) for said in (message, text))
+        message, text = (NOT_CAPABLE.sub(r"\1", part) for part in (message, text))
     if hint:
         message = f"{message}\n{hint}" if message else hint
         text += hint + "\n"

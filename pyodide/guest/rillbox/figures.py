@@ -7,14 +7,14 @@ matplotlib asks for it.
 
 from typing import Any
 
-from .display import SCREEN
+from . import display
 
 BACKEND = f"module://{__name__}"
 
 
 def show(*_arguments: Any, **_options: Any) -> None:
     """Show and close the open figures: pyplot.show."""
-    SCREEN.figures()
+    display.SCREEN.figures()
 
 
 def __getattr__(name: str) -> Any:
