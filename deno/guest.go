@@ -9,8 +9,8 @@ import (
 	"embed"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,21 +30,12 @@ var guestEntries = []string{"bootstrap.ts", "compile.ts", "freeze.ts", "session.
 
 // guestFiles gives the directory in the cache with the guestEntries as .js files.
 func (e *Engine) guestFiles(ctx context.Context) (string, error) {
-	files, err := guestSources.ReadDir(".")
-	if err != nil {
-		return "", err
-	}
-	key := sha256.New()
-	fmt.Fprintln(key, guestEntries, "evaluated")
-	for _, file := range files {
-		text, err := guestSources.ReadFile(file.Name())
-		if err != nil {
-			return "", err
+	key := DigestFiles(guestSources) + fmt.Sprint(guestEntries, "evaluated")
+	dir, _, err := e.options.Cache.Tree(ctx, "guest", key, func(_ context.Context, dir string) error {
+		if err := Bundle(dir, map[string]fs.FS{".": guestSources}, guestEntries...); err != nil {
+			return err
 		}
-		fmt.Fprintf(key, "%s %d\n%s", file.Name(), len(text), text)
-	}
-	dir, _, err := e.options.Cache.Tree(ctx, "guest", hex.EncodeToString(key.Sum(nil)), func(_ context.Context, dir string) error {
-		return bundleGuest(dir)
+		return asText(filepath.Join(dir, "bootstrap.js"))
 	})
 	if err != nil {
 		return "", fmt.Errorf("lay out the files of children: %w", err)
@@ -52,13 +43,36 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-func bundleGuest(dir string) error {
-	sources, err := os.MkdirTemp(dir, "src-")
+// DigestFiles changes with any of the files that are embedded.
+func DigestFiles(trees ...embed.FS) string {
+	hash := sha256.New()
+	for _, tree := range trees {
+		err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.ts") {
+				return err
+			}
+			text, err := tree.ReadFile(path)
+			fmt.Fprintf(hash, "%s %d\n%s", path, len(text), text)
+			return err
+		})
+		if err != nil {
+			panic(err) // embedded files can always be read
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// Bundle makes each of the entry modules, which are in sources by the directories
+// that these are in, one .js file in dir with all that it imports.
+func Bundle(dir string, sources map[string]fs.FS, entries ...string) error {
+	root, err := os.MkdirTemp(dir, "src-")
 	if err != nil {
 		return err
 	}
-	if err := os.CopyFS(sources, guestSources); err != nil {
-		return err
+	for name, tree := range sources {
+		if err := os.CopyFS(filepath.Join(root, name), tree); err != nil {
+			return err
+		}
 	}
 	options := api.BuildOptions{
 		Outdir:           dir,
@@ -71,15 +85,15 @@ func bundleGuest(dir string) error {
 		TsconfigRaw: "{}",
 		LogLevel:    api.LogLevelSilent,
 	}
-	for _, entry := range guestEntries {
+	for _, entry := range entries {
 		options.EntryPointsAdvanced = append(options.EntryPointsAdvanced, api.EntryPoint{
-			InputPath: filepath.Join(sources, entry), OutputPath: strings.TrimSuffix(entry, ".ts"),
+			InputPath: filepath.Join(root, entry), OutputPath: strings.TrimSuffix(filepath.Base(entry), ".ts"),
 		})
 	}
 	if result := api.Build(options); len(result.Errors) > 0 {
 		return fmt.Errorf("bundle the child's side: %s", result.Errors[0].Text)
 	}
-	return errors.Join(asText(filepath.Join(dir, "bootstrap.js")), os.RemoveAll(sources))
+	return os.RemoveAll(root)
 }
 
 // asText makes a module without static imports into one that evaluates its

@@ -33,7 +33,7 @@ package deno
 
 import (
 	"bufio"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,14 +46,11 @@ import (
 // Protocol is the version of the wire that a child must name in its ready frame.
 const Protocol = 1
 
-// WireSource is the child's end, a TypeScript module that engines put beside
-// their own entry module as WireName.
+// WireSource holds the child's end, the TypeScript module wire.ts, which engines put
+// into a directory deno beside that of their own modules.
 //
 //go:embed wire.ts
-var WireSource string
-
-// WireName is the file name that entry modules import WireSource by.
-const WireName = "wire.ts"
+var WireSource embed.FS
 
 // The types of frames that every engine has.
 const (
