@@ -2,11 +2,11 @@ package pyodide
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"rillbox/cache"
@@ -26,8 +26,8 @@ const PathEnv = "RILLBOX_PYODIDE"
 // DefaultCDN is where Pyodide publishes a release's packages.
 const DefaultCDN = "https://cdn.jsdelivr.net/pyodide/v" + Version + "/full/"
 
-// releasesURL is where upstream publishes <version>/pyodide-core-<version>.tar.bz2.
-const releasesURL = "https://github.com/pyodide/pyodide/releases/download"
+// releaseURL is where upstream publishes the files of core.
+const releaseURL = "https://github.com/pyodide/pyodide/releases/download/" + Version + "/pyodide-core-" + Version + ".tar.bz2"
 
 // core are the files of the release that running needs.
 var core = cache.Pinned{
@@ -54,7 +54,6 @@ type Distribution struct {
 	// Micropip is the path of micropip's wheel, in Dir unless the operator's
 	// directory has none.
 	Micropip string
-	Version  string // "314.0.7"
 	// Operator says that the directory was given, and so was not hashed.
 	Operator bool
 }
@@ -70,77 +69,23 @@ type LocateOptions struct {
 	// Progress, which may be nil, hears of downloads: bytes done, of total
 	// (0 when unknown). It may be called from several goroutines.
 	Progress func(stage string, done, total int64)
-
-	releases string // base URL of upstream's releases, for tests
-	pinned   pinned // for tests
-}
-
-// pinned are the bytes that are accepted.
-type pinned struct {
-	core    cache.Pinned
-	tarball string
-	wheels  []string
 }
 
 // LocateDistribution finds Pyodide: the operator's own, else the cache's, else
 // it is fetched from upstream's releases or from the npm registry of this
-// machine's configuration, and micropip as locateMicropip says. Whatever the
+// machine's configuration, and micropip as fetchMicropip says. Whatever the
 // source, the files are the pinned ones or refused. Without a network the error
 // wraps cache.ErrOffline.
 func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, error) {
-	o = o.withDefaults()
-	if o.Path != "" {
-		return operators(ctx, o)
-	}
-	dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, o.fetch)
-	if err != nil {
-		return Distribution{}, err
-	}
-	return inDir(dir), nil
-}
-
-// availableDistribution says whether LocateDistribution would find Pyodide
-// without fetching it, and gives what is known of an operator's own.
-func availableDistribution(o LocateOptions) (Distribution, bool) {
 	if o.Path == "" {
-		return Distribution{}, o.Cache.HasTree("runtime", "pyodide/"+Version)
+		dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, o.fetch)
+		return Distribution{Dir: dir, Micropip: filepath.Join(dir, micropipWheel)}, err
 	}
-	d, err := operatorsDir(o.Path)
-	if err == nil && d.Micropip == "" {
-		var dir string
-		dir, err = o.Cache.GetTree("runtime", "micropip/"+MicropipVersion)
-		d.Micropip = filepath.Join(dir, micropipWheel)
-	}
-	return d, err == nil
-}
-
-func inDir(dir string) Distribution {
-	return Distribution{Dir: dir, Micropip: filepath.Join(dir, micropipWheel), Version: Version}
-}
-
-func (o LocateOptions) withDefaults() LocateOptions {
-	if o.CDN == "" {
-		o.CDN = DefaultCDN
-	}
-	if o.releases == "" {
-		o.releases = releasesURL
-	}
-	if o.pinned.core == nil {
-		o.pinned = pinned{core: core, tarball: coreTarball, wheels: micropipHashes}
-	}
-	if o.Progress == nil {
-		o.Progress = func(string, int64, int64) {}
-	}
-	return o
-}
-
-// operators takes the operator's directory, and micropip from elsewhere if that
-// directory has none: upstream's core archive does without.
-func operators(ctx context.Context, o LocateOptions) (Distribution, error) {
-	d, err := operatorsDir(o.Path)
+	d, err := operators(o.Path)
 	if err != nil || d.Micropip != "" {
 		return d, err
 	}
+	// Upstream's core archive does without.
 	dir, _, err := o.Cache.Tree(ctx, "runtime", "micropip/"+MicropipVersion, o.fetchMicropip)
 	if err != nil {
 		return Distribution{}, fmt.Errorf("%s=%s has no %s: %w", PathEnv, o.Path, micropipWheel, err)
@@ -149,7 +94,23 @@ func operators(ctx context.Context, o LocateOptions) (Distribution, error) {
 	return d, nil
 }
 
-func operatorsDir(path string) (Distribution, error) {
+// availableDistribution says whether LocateDistribution would find Pyodide
+// without fetching it, and gives what is known of an operator's own.
+func availableDistribution(o LocateOptions) (Distribution, bool) {
+	if o.Path == "" {
+		return Distribution{}, o.Cache.HasTree("runtime", "pyodide/"+Version)
+	}
+	d, err := operators(o.Path)
+	if err == nil && d.Micropip == "" {
+		var dir string
+		dir, err = o.Cache.GetTree("runtime", "micropip/"+MicropipVersion)
+		d.Micropip = filepath.Join(dir, micropipWheel)
+	}
+	return d, err == nil
+}
+
+// operators checks the operator's directory, which may be without micropip.
+func operators(path string) (Distribution, error) {
 	dir, err := filepath.Abs(path)
 	if err != nil {
 		return Distribution{}, fmt.Errorf("%s: %w", PathEnv, err)
@@ -167,16 +128,11 @@ func operatorsDir(path string) (Distribution, error) {
 	if !bytes.Contains(text, []byte(`"`+Version+`"`)) {
 		return Distribution{}, fmt.Errorf("%s=%s is another version than Pyodide %s, which Rillbox is made for: point it at that version, or unset it", PathEnv, dir, Version)
 	}
-	d := Distribution{Dir: dir, Version: Version, Operator: true}
-	if wheel := filepath.Join(dir, micropipWheel); exists(wheel) {
-		d.Micropip = wheel
+	d := Distribution{Dir: dir, Micropip: filepath.Join(dir, micropipWheel), Operator: true}
+	if _, err := os.Stat(d.Micropip); err != nil {
+		d.Micropip = ""
 	}
 	return d, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // fetch puts the release's files and micropip's wheel into dir. Without a
@@ -187,37 +143,34 @@ func (o LocateOptions) fetch(ctx context.Context, dir string) error {
 	both.Go(func() { micropipErr = o.fetchMicropip(ctx, dir) })
 	err := o.fetchCore(ctx, dir)
 	both.Wait()
-	if err != nil {
-		return err
-	}
-	return micropipErr
+	return cmp.Or(err, micropipErr)
 }
 
 // fetchCore puts the release's files into dir.
 func (o LocateOptions) fetchCore(ctx context.Context, dir string) error {
 	what := "Pyodide " + Version
-	take := func(from, to string) error { return o.pinned.core.Take(from, to) }
 	return o.Cache.FetchAny(ctx, what, dir, o.stage(what),
 		cache.Alternative{Name: "Pyodide's releases", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{
-				URL:     fmt.Sprintf("%s/%s/pyodide-core-%s.tar.bz2", strings.TrimRight(o.releases, "/"), Version, Version),
-				Archive: "tar.bz2", MaxBytes: maxCore,
-			}
+			src := cache.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}
 			if err := o.Cache.Download(ctx, src, to+".tmp", progress); err != nil {
 				return err
 			}
-			return take(filepath.Join(to+".tmp", "pyodide"), to)
+			return core.Take(filepath.Join(to+".tmp", "pyodide"), to)
 		}},
 		cache.Alternative{Name: "npm", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{SHA512: o.pinned.tarball, MaxBytes: maxCore}
+			src := cache.Source{SHA512: coreTarball, MaxBytes: maxCore}
 			if err := o.Cache.DownloadNPM(ctx, "pyodide", Version, src, to+".tmp", progress); err != nil {
 				return err
 			}
-			return take(filepath.Join(to+".tmp", "package"), to)
+			return core.Take(filepath.Join(to+".tmp", "package"), to)
 		}},
 	)
 }
 
+// stage tells of a download; nil when nobody hears of it.
 func (o LocateOptions) stage(what string) func(done, total int64) {
+	if o.Progress == nil {
+		return nil
+	}
 	return func(done, total int64) { o.Progress("fetching "+what, done, total) }
 }

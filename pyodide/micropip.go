@@ -1,8 +1,8 @@
 package pyodide
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,7 +27,7 @@ const micropipWheel = "micropip-" + MicropipVersion + "-py3-none-any.whl"
 
 // micropipHashes are the sha256 of micropip's wheel: Pyodide builds its own for
 // the CDN, and the package index has the one that micropip's authors published.
-// They hold the same code.
+// They hold the same code. Tests have others.
 var micropipHashes = []string{
 	"e2d52886594fd4cd0d0847110a1c34ae0134d3a970eb4496d3b5eb31ee2d8af6",
 	"768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3",
@@ -43,7 +44,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 	resolving, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	from := []cache.Alternative{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-		err := o.downloadWheel(ctx, strings.TrimRight(o.CDN, "/")+"/"+micropipWheel, to, progress)
+		err := o.downloadWheel(ctx, strings.TrimRight(cmp.Or(o.CDN, DefaultCDN), "/")+"/"+micropipWheel, to, progress)
 		var dns *net.DNSError
 		if errors.As(err, &dns) && dns.IsTimeout {
 			giveUp(fmt.Errorf("names are not resolved: %w", cache.ErrOffline))
@@ -92,7 +93,7 @@ func (o LocateOptions) downloadWheel(ctx context.Context, url, to string, progre
 
 // checkWheel accepts any of the pinned builds.
 func (o LocateOptions) checkWheel(dir string) (err error) {
-	for _, hash := range o.pinned.wheels {
+	for _, hash := range micropipHashes {
 		if err = (cache.Pinned{micropipWheel: hash}).Take(dir, dir); err == nil {
 			return nil
 		}
@@ -120,41 +121,22 @@ func (o LocateOptions) findWheel(ctx context.Context, index, dir string) (string
 	if err != nil {
 		return "", err
 	}
-	for _, link := range pageLinks(text) {
-		u, err := base.Parse(link)
-		if err != nil || !strings.HasSuffix(u.Path, "/"+micropipWheel) {
+	for _, m := range wheelLink.FindAllSubmatch(text, -1) {
+		u, err := base.Parse(html.UnescapeString(string(m[1])))
+		if err != nil || path.Base(u.Path) != micropipWheel {
 			continue
 		}
 		if u.Host == base.Host && u.User == nil {
 			u.User = base.User
 		}
-		u.Fragment = ""
 		return u.String(), nil
 	}
 	return "", fmt.Errorf("%s does not list %s", base.Redacted(), micropipWheel)
 }
 
-var anchor = regexp.MustCompile(`(?i)<a\s[^>]*?href\s*=\s*["']([^"']+)["']`)
-
-// pageLinks returns the files that an index page links to.
-func pageLinks(page []byte) []string {
-	var doc struct {
-		Files []struct {
-			URL string `json:"url"`
-		} `json:"files"`
-	}
-	var links []string
-	if json.Unmarshal(page, &doc) == nil {
-		for _, f := range doc.Files {
-			links = append(links, f.URL)
-		}
-		return links
-	}
-	for _, m := range anchor.FindAllSubmatch(page, -1) {
-		links = append(links, html.UnescapeString(string(m[1])))
-	}
-	return links
-}
+// wheelLink finds what a page says of where a file is, in either form, up to the
+// fragment.
+var wheelLink = regexp.MustCompile(`(?i)(?:<a\s[^>]*?href\s*=|"url"\s*:)\s*["']([^"'#]+)`)
 
 // pipDownload has pip fetch the wheel into dir. pip itself is not to try again:
 // its pauses would keep a machine without a network waiting.
@@ -180,17 +162,17 @@ func pipDownload(ctx context.Context, dir string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("pip: %w", context.Cause(ctx))
 	}
-	said := strings.TrimSpace(string(out))
-	if strings.Contains(said, "No module named pip") {
+	output := strings.TrimSpace(string(out))
+	if strings.Contains(output, "No module named pip") {
 		return fmt.Errorf("%w: pip's configuration names no package index, and python3 has no pip; PIP_INDEX_URL can name one", cache.ErrNoSource)
 	}
-	if unreachable.MatchString(said) {
+	if unreachable.MatchString(output) {
 		return fmt.Errorf("pip: %w", cache.ErrOffline)
 	}
-	if len(said) > 600 {
-		said = "…" + said[len(said)-600:]
+	if len(output) > 600 {
+		output = "…" + output[len(output)-600:]
 	}
-	return fmt.Errorf("pip download failed (%w): %s", err, said)
+	return fmt.Errorf("pip download failed (%w): %s", err, output)
 }
 
 // unreachable is what pip says when it can't connect; that it then finds no
