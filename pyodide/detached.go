@@ -15,31 +15,27 @@ import (
 
 	"rillbox/cache"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
 )
 
 // A process that ends with its run, as `rillbox run` does, leaves the images that
 // are still to be made to another one: our own binary, executed again under
 // another name, apart from the terminal. It runs from this package's init, makes
 // them and ends.
-const laterName = "rillbox-images"
+const detachedName = "rillbox-images"
 
-// laterTime bounds the life of that process.
-const laterTime = 15 * time.Minute
+// detachedTime bounds the life of that process.
+const detachedTime = 15 * time.Minute
 
-// later is what such a process is told on its standard input.
-type later struct {
-	Cache             string
-	Path, DenoPath    string
-	Limits            supervisor.Limits
-	Wall              launcher.Level
-	WithoutSecondWall bool
-	Files             []planFile
+// detachedImages is what such a process is told on its standard input.
+type detachedImages struct {
+	CacheDir string
+	Options  Options // but for the cache
+	Files    []planFile
 }
 
 func init() {
-	if os.Args[0] == laterName {
-		if err := makeLeftImages(os.Stdin); err != nil {
+	if os.Args[0] == detachedName {
+		if err := makeDetachedImages(os.Stdin); err != nil {
 			os.Exit(1) // there is nobody to tell: the next run that lacks an image says more
 		}
 		os.Exit(0)
@@ -56,9 +52,9 @@ func (e *Engine) leaveImages() (*os.Process, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	text, err := json.Marshal(later{
-		e.o.Cache.Dir(), e.o.Path, e.o.DenoPath, e.o.Limits, e.o.Wall, e.o.WithoutSecondWall, files,
-	})
+	text, err := json.Marshal(detachedImages{e.o.Cache.Dir(), Options{
+		Path: e.o.Path, DenoPath: e.o.DenoPath, Limits: e.o.Limits, Wall: e.o.Wall, WithoutSecondWall: e.o.WithoutSecondWall,
+	}, files})
 	if err != nil {
 		return nil, fmt.Errorf("encode the images that are left: %w", err)
 	}
@@ -72,7 +68,7 @@ func (e *Engine) leaveImages() (*os.Process, error) {
 	}
 	defer w.Close()
 	process := exec.Cmd{
-		Path: self, Args: []string{laterName}, Dir: "/", Stdin: r,
+		Path: self, Args: []string{detachedName}, Dir: "/", Stdin: r,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	err = process.Start()
@@ -84,14 +80,14 @@ func (e *Engine) leaveImages() (*os.Process, error) {
 	return process.Process, err
 }
 
-func makeLeftImages(input io.Reader) error {
-	var l later
-	if err := json.NewDecoder(input).Decode(&l); err != nil {
+func makeDetachedImages(input io.Reader) error {
+	var left detachedImages
+	if err := json.NewDecoder(input).Decode(&left); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), laterTime)
+	ctx, cancel := context.WithTimeout(context.Background(), detachedTime)
 	defer cancel()
-	c, err := cache.Open(l.Cache, cache.Options{Offline: true})
+	c, err := cache.Open(left.CacheDir, cache.Options{Offline: true})
 	if err != nil {
 		return err
 	}
@@ -99,14 +95,13 @@ func makeLeftImages(input io.Reader) error {
 	// Another such process is at work: what it does not make is left to the next.
 	alone, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
-	unlock, err := c.Lock(alone, laterName)
+	unlock, err := c.Lock(alone, detachedName)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	e, err := New(Options{
-		Cache: c, Path: l.Path, DenoPath: l.DenoPath, Limits: l.Limits, Wall: l.Wall, WithoutSecondWall: l.WithoutSecondWall,
-	})
+	left.Options.Cache = c
+	e, err := New(left.Options)
 	if err != nil {
 		return err
 	}
@@ -119,7 +114,7 @@ func makeLeftImages(input io.Reader) error {
 		return err
 	}
 	var errs []error
-	for _, file := range l.Files {
+	for _, file := range left.Files {
 		errs = append(errs, e.makeImage(ctx, rt, file))
 	}
 	return errors.Join(errs...)

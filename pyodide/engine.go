@@ -88,7 +88,8 @@ type Engine struct {
 	runtime   *runtime
 	preparing *preparation
 
-	renewal renewal
+	renewing sync.Mutex // held while a snapshot that can't be loaded is replaced
+	renewed  bool
 }
 
 var _ supervisor.Toolchain = (*Engine)(nil)

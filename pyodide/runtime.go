@@ -115,10 +115,10 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 	if rt.worker, err = e.workerFiles(ctx); err != nil {
 		return nil, err
 	}
-	if err = e.takeSnapshot(ctx, rt, func() { tell("preparing Python", 0, 0) }); err != nil {
+	if rt.key, err = snapshotKey(rt.pyodide); err != nil {
 		return nil, err
 	}
-	if rt.key, err = snapshotKey(rt); err != nil {
+	if err = e.takeSnapshot(ctx, rt, rt.key, func() { tell("preparing Python", 0, 0) }); err != nil {
 		return nil, err
 	}
 	if err = e.openGateway(rt); err != nil {
@@ -179,7 +179,7 @@ func (e *Engine) isReady() bool {
 	if !there || !deno.Available(deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}) {
 		return false
 	}
-	key, err := snapshotKey(&runtime{pyodide: distribution})
+	key, err := snapshotKey(distribution)
 	return err == nil && e.o.Cache.Has(snapshotKind, key)
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	gort "runtime"
 	"slices"
-	"sync"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
@@ -20,19 +19,10 @@ import (
 
 const snapshotKind = "snapshot"
 
-// takeSnapshot finds the memory of a started Python in the cache, or makes it:
+// takeSnapshot finds the memory of a started Python in the cache by a key, or makes it:
 // about three seconds once, in place of the same before every run. making is
 // called when it has to be made.
-func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, making func()) error {
-	key, err := snapshotKey(rt)
-	if err != nil {
-		return err
-	}
-	return e.useSnapshot(ctx, rt, key, making)
-}
-
-// useSnapshot is takeSnapshot for the snapshot of this key.
-func (e *Engine) useSnapshot(ctx context.Context, rt *runtime, key string, making func()) (err error) {
+func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, key string, making func()) (err error) {
 	rt.snapshot, _, err = e.o.Cache.GetOrPut(ctx, snapshotKind, key, func(ctx context.Context, w io.Writer) error {
 		making()
 		return e.makeSnapshot(ctx, rt, w)
@@ -52,28 +42,22 @@ func (e *Engine) useSnapshot(ctx context.Context, rt *runtime, key string, makin
 // ready.
 var errNotLoaded = errors.New("the worker could not load Python")
 
-// renewal replaces a snapshot that can't be loaded, once in the life of an Engine.
-type renewal struct {
-	mu   sync.Mutex
-	done bool
-}
-
 // renew gives a runtime with another snapshot in place of one whose snapshot was
-// not loaded; false when there is none. The one that others may well load stays, and
+// not loaded, once in the life of an Engine; false when there is none. The one that others may well load stays, and
 // all who can't load it have the other one in common.
 func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Event)) (*runtime, bool) {
-	e.renewal.mu.Lock()
-	defer e.renewal.mu.Unlock()
+	e.renewing.Lock()
+	defer e.renewing.Unlock()
 	e.mu.Lock()
 	now := e.runtime
 	e.mu.Unlock()
-	if now != rt || e.renewal.done {
+	if now != rt || e.renewed {
 		return now, now != rt && now != nil
 	}
-	e.renewal.done = true
+	e.renewed = true
 	e.o.Log.Warn("the snapshot of Python was not loaded and another one is taken")
 	fresh := *rt
-	err := e.useSnapshot(ctx, &fresh, rt.key+"/again", func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
+	err := e.takeSnapshot(ctx, &fresh, rt.key+"/again", func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
 	if err != nil {
 		e.o.Log.Warn("the snapshot of Python can't be made", "error", err)
 		return nil, false
@@ -86,15 +70,15 @@ func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Ev
 
 // snapshotKey tells snapshots of other versions apart, and those of an
 // operator's own Pyodide by its bytes.
-func snapshotKey(rt *runtime) (string, error) {
+func snapshotKey(pyodide Distribution) (string, error) {
 	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, deno.Version, sourcesDigest)
-	if !rt.pyodide.Operator {
+	if !pyodide.Operator {
 		return key, nil
 	}
 	parts := []string{}
-	for _, file := range append(slices.Sorted(maps.Keys(core)), rt.pyodide.Micropip) {
+	for _, file := range append(slices.Sorted(maps.Keys(core)), pyodide.Micropip) {
 		if !filepath.IsAbs(file) {
-			file = filepath.Join(rt.pyodide.Dir, file)
+			file = filepath.Join(pyodide.Dir, file)
 		}
 		sum, err := fileDigest(file)
 		if err != nil {
