@@ -19,11 +19,9 @@ import (
 // worker is a child whose bootstrap module asks for a program, or is about to;
 // it takes one.
 type worker struct {
-	child  *supervisor.Child
-	dir    string
-	name   string // the child's name for dir
-	frames *FrameReader
-	ready  bool // it has asked
+	Worker
+	dir  string
+	name string // the child's name for dir
 }
 
 // startTime is how long Deno may take until it asks for its program.
@@ -67,19 +65,10 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { w.child.Kill(supervisor.Cancelled, "it is not ready in time") })()
-	frame, err := w.frames.Next()
-	if err == nil && frame.Type != ReadyFrame {
-		err = fmt.Errorf("its first frame is %q", frame.Type)
-	}
-	if err != nil {
-		exit := w.discard()
-		e.options.Log.Debug("a warm worker for JavaScript did not start", "error", err, "stderr", exit.Stderr.String())
+	if err := w.AwaitReady(ctx, startTime, "the start of Deno"); err != nil {
+		e.options.Log.Debug("a warm worker for JavaScript did not start", "error", err)
 		return nil, err
 	}
-	w.getReady()
 	return w, nil
 }
 
@@ -96,13 +85,7 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &worker{child: child, dir: dir, name: command.name, frames: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, nil
-}
-
-// getReady takes the worker at its word that it asks for its program.
-func (w *worker) getReady() {
-	w.child.MarkBaseline()
-	w.ready = true
+	return &worker{Worker{Child: child, Reader: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, dir, command.name}, nil
 }
 
 // run runs the program to its end; process says that it may load Node's process
@@ -116,9 +99,9 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 	var started time.Time
 	begin := func() {
 		started = time.Now()
-		w.frames.AllowDisplays(limits.Displays)
-		w.child.SetDeadline(p.Timeout, "the program")
-		w.child.LimitCPU("the program", func(reason string) { w.child.Kill(supervisor.TimedOut, reason) })
+		w.Reader.AllowDisplays(limits.Displays)
+		w.SetDeadline(p.Timeout, "the program")
+		w.LimitCPU("the program", func(reason string) { w.Kill(supervisor.TimedOut, reason) })
 		w.feed(map[string]any{
 			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.file)), "name": m.name, "prelude": m.prelude},
 			"commonjs": m.commonjs,
@@ -128,22 +111,22 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 		}, p.Stdin)
 	}
 	emit, release := HoldReport(emit)
-	w.child.Attach(ctx, emit)
-	if w.ready {
+	w.Attach(ctx, emit)
+	if w.Ready {
 		begin()
 	} else {
-		w.child.SetDeadline(startTime, "the start of Deno")
+		w.SetDeadline(startTime, "the start of Deno")
 	}
-	outcome := ReadOutcome(w.frames, func(Frame) error {
-		if w.ready {
+	outcome := ReadOutcome(w.Reader, func(Frame) error {
+		if w.Ready {
 			return fmt.Errorf("%w: a second ready frame", ErrProtocol)
 		}
-		w.getReady()
+		w.SetReady()
 		begin()
 		return nil
 	})
 	outcome.Quiet = !started.IsZero() // Deno.exit is the program's
-	result := outcome.Into(w.child.Wait())
+	result := outcome.Into(w.Wait())
 	release(result)
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
@@ -154,24 +137,11 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 // feed gives the worker its request and then, in the background, the guest's
 // standard input.
 func (w *worker) feed(request any, stdin io.Reader) {
-	to := w.child.Stdin()
+	to := w.Stdin()
 	if err := WriteRequest(to, request); err != nil {
 		stdin = nil // where the child has ended, Wait says why
 	}
 	go Feed(to, stdin)
-}
-
-// Ended is closed when the worker's process has ended.
-func (w *worker) Ended() <-chan struct{} { return w.child.Ended() }
-
-// Discard ends a worker that nobody needs, and waits for its end.
-func (w *worker) Discard() { w.discard() }
-
-func (w *worker) discard() supervisor.Exit {
-	w.child.Kill(supervisor.Cancelled, "it is not needed")
-	w.child.Attach(context.Background(), func(supervisor.Event) {})
-	w.frames.Drain()
-	return w.child.Wait()
 }
 
 // compileTime is how long loading modules may take for a code cache. What was
@@ -201,9 +171,9 @@ func (e *Engine) runOwn(ctx context.Context, l launch) (supervisor.Exit, error) 
 	if err != nil {
 		return supervisor.Exit{}, err
 	}
-	_ = w.child.Stdin().Close()
-	w.child.SetDeadline(compileTime, "compiling modules")
-	w.child.Attach(ctx, func(supervisor.Event) {})
-	w.frames.Drain()
-	return w.child.Wait(), ctx.Err()
+	_ = w.Stdin().Close()
+	w.SetDeadline(compileTime, "compiling modules")
+	w.Attach(ctx, func(supervisor.Event) {})
+	w.Reader.Drain()
+	return w.Wait(), ctx.Err()
 }

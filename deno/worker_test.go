@@ -106,7 +106,7 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 		}
 	}
 	dead := e.pool.Idle()[0]
-	dead.child.Kill(supervisor.Crashed, "a test")
+	dead.Kill(supervisor.Crashed, "a test")
 	<-dead.Ended()
 	if r := completed(t, e, mark); string(r.Value) != "[null,true,true,0]" {
 		t.Errorf("after a dead worker: %s", r.Value)

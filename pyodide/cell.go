@@ -47,7 +47,7 @@ func (c *cell) do(ctx context.Context, question request) supervisor.Result {
 	request := c.request()
 	request.Cell, request.Complete, request.Unfinished = c.number, question.Complete, question.Unfinished
 	go c.send(request)
-	outcome := deno.ReadCell(w.frames, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
+	outcome := deno.ReadCell(w.Reader, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
 	ended := time.Now()
 	stop()
 	c.finish()

@@ -234,7 +234,7 @@ func TestImagesAreLentOneByOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loan := w.child.loan
+		loan := w.loan
 		p.Code += fmt.Sprintf(`
 from js import Deno
 def seen(look):

@@ -73,13 +73,13 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	w.grant.SetProgress(r.tell)
 	emit, release := deno.HoldReport(r.emit)
 	w.Attach(ctx, emit)
-	if w.ready {
+	if w.Ready {
 		w.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 	} else {
 		w.SetDeadline(startTime, "the start of Python")
 	}
 	go r.send(r.request())
-	outcome := deno.ReadOutcomeThen(w.frames, w.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
+	outcome := deno.ReadOutcomeThen(w.Reader, w.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
 	exit := w.Wait()
 	ended := time.Now()
 	w.grant.Close()
@@ -93,7 +93,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	}
 	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
 		broken := r.broken(outcome, exit)
-		if !w.ready {
+		if !w.Ready {
 			return supervisor.Result{}, fmt.Errorf("%w: %w", errNotLoaded, broken)
 		}
 		if r.fatal.Message == "" {
@@ -182,8 +182,8 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 		return nil
 	case !r.started.IsZero():
 		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)
-	case frame.Type == deno.ReadyFrame && !r.worker.ready:
-		r.worker.setReady()
+	case frame.Type == deno.ReadyFrame && !r.worker.Ready:
+		r.worker.SetReady()
 		r.worker.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 		return nil
 	case frame.Type == resolveFrame && r.wanted == nil:
@@ -264,8 +264,8 @@ func (r *run) installFailed() error {
 func (r *run) start(what string, limit func(time.Duration, string), exceeded func(reason string)) {
 	r.before = len(r.worker.grant.Served())
 	r.started = time.Now()
-	r.worker.frames.SetLimit(r.e.o.Limits.Result)
-	r.worker.frames.AllowDisplays(r.e.o.Limits.Displays)
+	r.worker.Reader.SetLimit(r.e.o.Limits.Result)
+	r.worker.Reader.AllowDisplays(r.e.o.Limits.Displays)
 	limit(r.program.Timeout, what)
 	r.worker.LimitCPU(what, exceeded)
 }

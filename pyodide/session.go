@@ -97,7 +97,7 @@ func (s *session) do(ctx context.Context, p supervisor.Program, question request
 		return supervisor.Result{}, errors.New("the Python session has ended")
 	default:
 	}
-	c := &cell{run: newRun(s.e, s.rt, s.worker, p, emit), s: s, number: s.worker.frames.BeginCell(startLimit)}
+	c := &cell{run: newRun(s.e, s.rt, s.worker, p, emit), s: s, number: s.worker.Reader.BeginCell(startLimit)}
 	c.installed = s.installed
 	return c.do(ctx, question), nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,12 +38,11 @@ const (
 // worker is a child that has loaded Python, or is about to, and takes one request,
 // or those of one session.
 type worker struct {
-	child
-	frames  *deno.FrameReader
+	deno.Worker
+	loan    string         // its name for the directory of images
 	images  *cache.Loan    // what it may read of the cache's images
 	grant   *gateway.Grant // its access to packages
 	control *os.File       // tells a session's which cell to interrupt; else nil
-	ready   bool           // it has said that it takes a request
 	writing sync.Mutex     // held while a request is written
 }
 
@@ -70,8 +68,9 @@ func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error)
 	default:
 		o.words = []string{""}
 	}
+	var c child
 	if err == nil {
-		w.child, err = e.startChild(rt, o)
+		c, err = e.startChild(rt, o)
 	}
 	end := func() error {
 		_ = w.control.Close() // an error where there is none
@@ -80,9 +79,10 @@ func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	w.frames = deno.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
+	w.Child, w.loan = c.Child, c.loan
+	w.Reader = deno.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
 	w.grant = rt.gateway.Grant(nil)
-	w.grant.At(w.gateway)
+	w.grant.At(c.gateway)
 	e.jobs.Go(func() {
 		<-w.Ended()
 		w.grant.Close()
@@ -97,28 +97,9 @@ func (e *Engine) startReady(ctx context.Context, rt *runtime, o childOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("the start of Python took longer than %v", startTime))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { w.Kill(supervisor.Cancelled, "it is not ready in time") })
-	frame, err := w.frames.Next()
-	if err == nil && frame.Type != deno.ReadyFrame {
-		err = fmt.Errorf("its first frame is %q", frame.Type)
+	if err := w.AwaitReady(ctx, startTime, "the start of Python"); err != nil {
+		return nil, fmt.Errorf("start Python: %w", err)
 	}
-	if !stop() {
-		err = context.Cause(ctx)
-	}
-	if errors.Is(err, io.EOF) {
-		err = errors.New("its process has ended")
-		select {
-		case <-w.Ended(): // by itself, and says how
-		case <-time.After(time.Second):
-		}
-	}
-	if err != nil {
-		exit := w.discard()
-		return nil, fmt.Errorf("start Python: %w (%s) %s", err, exit.Reason, exit.Stderr)
-	}
-	w.setReady()
 	return w, nil
 }
 
@@ -135,25 +116,9 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	return w, err
 }
 
-// setReady takes the worker at its word that it takes a request.
-func (w *worker) setReady() {
-	w.MarkBaseline()
-	w.ready = true
-}
-
 // write gives the worker a request.
 func (w *worker) write(request any) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	return deno.WriteRequest(w.Stdin(), request)
-}
-
-// Discard ends a worker that nobody needs, and waits for its end.
-func (w *worker) Discard() { w.discard() }
-
-func (w *worker) discard() supervisor.Exit {
-	w.Kill(supervisor.Cancelled, "it is not needed")
-	w.Attach(context.Background(), func(supervisor.Event) {})
-	w.frames.Drain()
-	return w.Wait()
 }
