@@ -451,7 +451,7 @@ class Wire:
 
 class Packages(unittest.TestCase):
     def install(self, wish: packages.Wanted, shelf: Shelf, wire: Wire) -> dict[str, str]:
-        return asyncio.run(packages.install(wish, shelf, "http://gateway/", wire))
+        return packages.install(wish, shelf, "http://gateway/", wire, asyncio.run)
 
     def test_nothing_wanted_asks_nothing(self) -> None:
         wire = Wire()
@@ -508,7 +508,7 @@ class Runner(unittest.TestCase):
         sys.modules["__main__"] = type(sys)("__main__")
 
     def run_code(self, code: str) -> tuple[runner.Ending, str]:
-        program = runner.Program(code, "main.py", [], [], {}, 2**20, 2**20, "")
+        program = runner.Program(code, 2**20, 2**20, "")
         body, last = runner.compile_program(ast.parse(code), "main.py")
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -661,7 +661,14 @@ class Cells(unittest.TestCase):
             raise KeyboardInterrupt
 
     def run_cell(self, code: str, **more: Any) -> dict[str, Any]:
-        request = {"code": code, "limit": 2**20, "displays": 2**20, "gateway": "", **more}
+        request = {
+            "cell": 1,
+            "code": code,
+            "limit": 2**20,
+            "displays": 2**20,
+            "gateway": "",
+            **more,
+        }
         self.wire.frames.clear()
         self.session.run(json.dumps(request))
         return self.wire.frames[-1]

@@ -46,13 +46,13 @@ INSTALLER = installer.patch()
 
 
 def serve(host: Any, ahead: bool) -> int:
-    """Run the program that host will give, and return its exit code; see runner.start."""
+    """Run the program that host will give, and return its exit code; see runner.Runner."""
     runner.renew()
     INSTALLER.begin()
     if ahead:
         warm.start(RUNS)
     host.ready()
-    return runner.start(host.read(), host, RUNS, INSTALLER)
+    return runner.Runner(host, RUNS, INSTALLER).start(host.read())
 
 
 def open_session(host: Any) -> Callable[[str], None]:
@@ -70,11 +70,7 @@ def interrupt() -> None:
     RUNS.interrupt(KeyboardInterrupt())
 
 
-async def load(names: Any) -> None:
-    """pyodide.loadPackage through the package gateway; see installer.load."""
-    await INSTALLER.load(names)
-
-
-def unpack(content: Any, filename: str, target: str) -> str:
-    """Unpack a wheel for its image; see images.unpack."""
-    return images.unpack(content, filename, target)
+# What else the process's modules call: pyodide.loadPackage through the package gateway,
+# and what unpacks a wheel for its image.
+load = INSTALLER.load
+unpack = images.unpack

@@ -93,15 +93,10 @@ class Installer:
 
     async def follow(self, files: list[dict[str, str]]) -> None:
         """Install files of an earlier run, in their order: mounted where there is an image."""
-        missing = [f for f in files if "image" not in f]
-        contents = await asyncio.gather(*(self._get(self._gateway + f["url"]) for f in missing))
+        contents = await self._get([f["url"] for f in files if "image" not in f])
         fetched = iter(contents)
         for file in files:
-            if "image" in file:
-                self._host.mount(file["image"], json.dumps(self._metadata(file)))
-                self._installed(file)
-            else:
-                await self._unpack(next(fetched), file)
+            await self._install(file, None if "image" in file else next(fetched))
         _found_anew()
 
     async def install(self, requirements: list[str]) -> dict[str, str]:
@@ -156,37 +151,37 @@ class Installer:
 
     async def load(self, requested: Any) -> None:
         """Install packages of the distribution by name: pyodide.loadPackage."""
-        wishes = requested.to_py() if hasattr(requested, "to_py") else requested
-        wishes = [wishes] if isinstance(wishes, str) else list(wishes)
-        known = [name for name in wishes if canonicalize_name(name) in self.lock]
-        others = [name for name in wishes if name not in known]
-        if others:
-            reasons = await self.install(others)
-            if reasons:
-                raise ValueError("\n".join(reasons.values()))
-        closure = self._closure([canonicalize_name(name) for name in known])
+        asked = requested.to_py() if hasattr(requested, "to_py") else requested
+        asked = [asked] if isinstance(asked, str) else list(asked)
+        others = [name for name in asked if canonicalize_name(name) not in self.lock]
+        if others and (reasons := await self.install(others)):
+            raise ValueError("\n".join(reasons.values()))
+        closure = self._closure([name for name in asked if name not in others])
         await self._fetch(closure)
         for name in closure:
-            entry = self.lock[name]
-            if hasattr(pyodide_js.loadedPackages, entry["name"]):
-                continue
-            content = self._fetched.pop(name)
-            await self._unpack(content, self._file_of(name))
+            if not self._loaded(name):  # meanwhile
+                await self._install(self._file_of(name), self._fetched.pop(name))
         _found_anew()
 
-    def _closure(self, wishes: list[str]) -> list[str]:
-        """Names of lock entries with what they depend on, dependencies first."""
+    def _loaded(self, name: str) -> bool:
+        return hasattr(pyodide_js.loadedPackages, self.lock[name]["name"])
+
+    def _closure(self, asked: list[str]) -> list[str]:
+        """Names of lock entries with what they depend on, dependencies first.
+
+        Those that are installed are left out.
+        """
         order: dict[str, None] = {}
 
         def add(name: str, path: tuple[str, ...]) -> None:
-            if name in order or name in path:
+            if name in order or name in path or self._loaded(name):
                 return
             for dependency in self.lock[name]["depends"]:
                 add(canonicalize_name(dependency), (*path, name))
             order[name] = None
 
-        for wish in wishes:
-            add(wish, ())
+        for name in asked:
+            add(canonicalize_name(name), ())
         return list(order)
 
     def _file_of(self, name: str) -> dict[str, str]:
@@ -202,34 +197,42 @@ class Installer:
         }
 
     async def _fetch(self, closure: list[str]) -> None:
-        """Fetch the files of lock entries that are neither loaded nor fetched."""
-        wishes = [
-            name
-            for name in closure
-            if name not in self._fetched
-            and not hasattr(pyodide_js.loadedPackages, self.lock[name]["name"])
-        ]
-        urls = [self._gateway + self._file_of(name)["url"] for name in wishes]
-        contents = await asyncio.gather(*map(self._get, urls))
-        self._fetched.update(zip(wishes, contents, strict=True))
+        """Fetch the files of lock entries that are not fetched."""
+        lacking = [name for name in closure if name not in self._fetched]
+        contents = await self._get([self._file_of(name)["url"] for name in lacking])
+        self._fetched.update(zip(lacking, contents, strict=True))
 
-    async def _get(self, url: str) -> Any:
-        """The body of a file of the gateway, as an ArrayBuffer."""
-        async with self._slots:
-            try:
-                response = await js.fetch(url)
-                if response.ok:
-                    return await response.arrayBuffer()
-                reason = await response.text()
-            except JsException as error:
-                reason = str(error)
-        raise Unavailable(reason.strip())
+    async def _get(self, urls: list[str]) -> list[Any]:
+        """The bodies of files of the gateway, as ArrayBuffers."""
 
-    async def _unpack(self, content: Any, file: dict[str, str]) -> None:
-        directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
-        content = js.Uint8Array.new(content)
-        await self._place(content, file["filename"], directory, self._metadata(file))
-        self._installed(file)
+        async def get(url: str) -> Any:
+            async with self._slots:
+                try:
+                    response = await js.fetch(self._gateway + url)
+                    if response.ok:
+                        return await response.arrayBuffer()
+                    reason = await response.text()
+                except JsException as error:
+                    reason = str(error)
+            raise Unavailable(reason.strip())
+
+        return await asyncio.gather(*map(get, urls))
+
+    async def _install(self, file: dict[str, str], content: Any) -> None:
+        """Install a file of the gateway's, given as an ArrayBuffer, or without one its image."""
+        metadata = {  # of a package's dist-info; micropip reads it
+            "INSTALLER": "rillbox" if file["source"] == "pyodide" else "micropip",
+            "PYODIDE_SOURCE": "pypi" if file["source"] == "index" else file["source"],
+            "PYODIDE_URL": self._gateway + file["url"],
+            "PYODIDE_SHA256": file["sha256"],
+        }
+        if content is None:
+            self._host.mount(file["image"], json.dumps(metadata))
+        else:
+            directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
+            await self._place(js.Uint8Array.new(content), file["filename"], directory, metadata)
+        setattr(pyodide_js.loadedPackages, file["name"], metadata["PYODIDE_SOURCE"])
+        self.installed.append(file)
 
     async def _place(
         self, content: Any, filename: str, directory: str, metadata: dict[str, str]
@@ -238,22 +241,6 @@ class Installer:
         if not self._host.place(content, filename, directory, json.dumps(metadata)):
             await UNPACK(content, filename, directory, metadata)
 
-    def _metadata(self, file: dict[str, str]) -> dict[str, str]:
-        """What a package's dist-info says of its installation; micropip reads it."""
-        return {
-            "INSTALLER": "rillbox" if file["source"] == "pyodide" else "micropip",
-            "PYODIDE_SOURCE": _source(file),
-            "PYODIDE_URL": self._gateway + file["url"],
-            "PYODIDE_SHA256": file["sha256"],
-        }
-
-    def _installed(self, file: dict[str, str]) -> None:
-        setattr(pyodide_js.loadedPackages, file["name"], _source(file))
-        self._note(file["filename"], file["sha256"], file["dir"])
-
-    def _note(self, filename: str, sha256: str, directory: str) -> None:
-        self.installed.append({"filename": filename, "sha256": sha256, "dir": directory})
-
     # What micropip calls in place of its own.
 
     async def unpack_wheel(
@@ -261,7 +248,8 @@ class Installer:
     ) -> None:
         """Install a wheel for micropip."""
         await self._place(content, filename, directory, metadata)
-        self._note(filename, metadata["PYODIDE_SHA256"], "site")
+        sha256 = metadata["PYODIDE_SHA256"]
+        self.installed.append({"filename": filename, "sha256": sha256, "dir": "site"})
 
     def _route(self, url: str) -> str:
         """Where the gateway has a URL."""
@@ -341,11 +329,6 @@ def _found_anew() -> None:
     MetadataPathFinder.invalidate_caches()
 
 
-def _source(file: dict[str, str]) -> str:
-    """Where a file is from, in micropip's words."""
-    return "pypi" if file["source"] == "index" else file["source"]
-
-
 def _project(requirement: str) -> str:
     """The project that a requirement names, as far as it can be told."""
     try:
@@ -418,14 +401,9 @@ def patch() -> Installer:
     installer = Installer()
     kind: Any = transaction.Transaction
 
-    async def in_lock(change: Any, requirement: Requirement) -> bool:
-        return await installer.find_in_lock(change, requirement)
-
-    async def on_index(change: Any, requirement: Requirement) -> None:
-        await installer.find_on_index(change, requirement)
-
-    kind._add_requirement_from_pyodide_lock = in_lock
-    kind._add_requirement_from_package_index = on_index
+    # Functions, which take the transaction as their first argument.
+    kind._add_requirement_from_pyodide_lock = lambda *asked: installer.find_in_lock(*asked)
+    kind._add_requirement_from_package_index = lambda *asked: installer.find_on_index(*asked)
     layer: Any = compatibility_layer
     layer.install = staticmethod(installer.unpack_wheel)
     layer.fetch_bytes = staticmethod(installer.fetch_bytes)

@@ -1,20 +1,24 @@
 """What a program needs beside Python, installed before it starts.
 
 Requirements that were asked for by name (the request's packages, PEP 723) must
-be installed, or the run fails. Imports are a wish: what can't be had is left to
-the program's own ImportError, with the reason as a hint.
+be installed, or the run fails. An import that can't be had is left to the program's
+own ImportError, with the reason as a hint.
 
 The supervisor is asked first: it may know from an earlier run what the same
-wishes resolved to, an install plan, and then no index is asked.
+requirements resolved to, an install plan, and then no index is asked.
 """
 
 import ast
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import names
+
+if TYPE_CHECKING:  # it needs Pyodide
+    from .installer import Installer
 
 
 class PackageError(Exception):
@@ -30,32 +34,23 @@ class Wanted:
     python: str = ""
 
 
-class Installer(Protocol):
-    """What installs wheels; see installer.Installer."""
-
-    listed: dict[str, str]  # a lock file's imports and what provides them
-    installed: list[dict[str, str]]  # the files installed so far, in order
-
-    def use(self, gateway: str, host: "Host") -> None:
-        """Fetch everything from the package gateway at this URL, and mount through host."""
-
-    def refuse(self, python: str) -> str:
-        """Why this Python is not one of these versions (PEP 440); empty when it is."""
-
-    async def follow(self, files: list[dict[str, str]]) -> None:
-        """Install files of an earlier run, in their order."""
-
-    async def install(self, requirements: list[str]) -> dict[str, str]:
-        """Install requirements with what they need; say why for those that can't be."""
-
-
 class Host(Protocol):
     """The worker: the wire to the supervisor, and what installs wheels."""
 
-    def send(self, frame: str) -> None: ...
-    def ask(self, frame: str) -> str: ...
-    def mount(self, image: str, metadata: str) -> None: ...
-    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool: ...
+    def send(self, frame: str) -> None:
+        """Write one frame."""
+
+    def ask(self, frame: str) -> str:
+        """Write one frame and read the request that answers it."""
+
+    def mount(self, image: str, metadata: str) -> None:
+        """Make the files of an image appear; see mount.ts."""
+
+    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool:
+        """Install a wheel as it is, if that can be; see wheel.ts."""
+
+    def interruptible(self, on: bool) -> None:
+        """Let interruptions of a session's cell come, or no more."""
 
 
 def wanted(code: str, tree: ast.AST, packages: list[str]) -> Wanted:
@@ -90,57 +85,45 @@ def _find(name: str, path: Any) -> Any:
     return None
 
 
-def needs(wish: Wanted, installer: Installer) -> bool:
-    """Whether anything has to be installed for a wish, or may be refused."""
-    imports = names.needed(wish.modules, installer.listed, present)
-    return bool(wish.requirements or wish.python or imports)
-
-
-async def install(wish: Wanted, installer: Installer, gateway: str, host: Host) -> dict[str, str]:
+def install(
+    want: Wanted, installer: "Installer", gateway: str, host: Host, wait: Callable[[Any], Any]
+) -> dict[str, str]:
     """Install what is wanted; returns the imports left out, each with the reason."""
     installer.use(gateway, host)
-    reason = installer.refuse(wish.python)
-    if reason:
+    if want.python and (reason := installer.refuse(want.python)):
         raise PackageError(reason)
-    imports = names.needed(wish.modules, installer.listed, present)
-    if not wish.requirements and not imports:
+    imports = names.needed(want.modules, installer.listed, present)
+    if not want.requirements and not imports:
         return {}
     question = {
         "type": "resolve",
-        "requirements": sorted(wish.requirements),
+        "requirements": sorted(want.requirements),
         "imports": sorted(imports.values()),
     }
     plan: dict[str, Any] | None = json.loads(host.ask(json.dumps(question)))["plan"]
     if plan is not None:
         try:
-            await installer.follow(plan["files"])
+            wait(installer.follow(plan["files"]))
         except Exception as error:  # a file that is gone, or holds anything
             raise PackageError(str(error) or type(error).__name__) from None
         missing = plan["missing"]
     else:
-        missing = await _resolve(wish, installer)
-    answer = {"type": "installed", "files": installer.installed, "missing": missing}
-    host.send(json.dumps(answer))
+        missing = wait(_resolve(want, installer))
+    host.send(json.dumps({"type": "installed", "files": installer.installed, "missing": missing}))
     return missing
 
 
-async def _resolve(wish: Wanted, installer: Installer) -> dict[str, str]:
-    if wish.requirements:
-        reasons = await installer.install(wish.requirements)
+async def _resolve(want: Wanted, installer: "Installer") -> dict[str, str]:
+    if want.requirements:
+        reasons = await installer.install(want.requirements)
         if reasons:
             raise PackageError("\n".join(reasons.values()))
-    imports = names.needed(wish.modules, installer.listed, present)
-    if not imports:
-        return {}
-    reasons = await installer.install(sorted(set(imports.values())))
-    if not reasons:
+    imports = names.needed(want.modules, installer.listed, present)
+    if not imports or not await installer.install(sorted(set(imports.values()))):
         return {}
     # Those without a problem of their own are installed one by one.
     missing = {}
     for module, provider in imports.items():
-        if present(module):
-            continue
-        reasons = await installer.install([provider])
-        if reasons:
+        if not present(module) and (reasons := await installer.install([provider])):
             missing[module] = "\n".join(reasons.values())
     return missing

@@ -1,6 +1,6 @@
 """Runs one Python program as `python main.py` would, and says how it ended.
 
-`start` is what the worker calls. A request goes through four steps: parse,
+`Runner.start` is what the worker calls. A request goes through four steps: parse,
 install what the program imports and asks for, run, report. Nothing of the
 guest's runs before the `started` frame; from then on every frame is a claim.
 """
@@ -17,11 +17,15 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from . import display, errors, figures, packages, streams, values
+from .eventloop import Runs
+
+if TYPE_CHECKING:  # it needs Pyodide
+    from .installer import Installer
 
 HOME = os.path.expanduser("~")  # the snapshot's, and so every worker's
 NOTHING = compile("", "<nothing>", "exec")
@@ -29,56 +33,19 @@ CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-class Host(Protocol):
-    """What the worker gives: the two directions of the wire, and what installs wheels."""
-
-    def send(self, frame: str) -> None:
-        """Write one frame."""
-
-    def ask(self, frame: str) -> str:
-        """Write one frame and read the request that answers it."""
-
-    def mount(self, image: str, metadata: str) -> None:
-        """Make the files of an image appear; see mount.ts."""
-
-    def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool:
-        """Install a wheel as it is, if that can be; see wheel.ts."""
-
-
-class Runs(Protocol):
-    """What runs coroutines to their end; see eventloop.Runs."""
-
-    def until_complete(self, future: Any) -> Any: ...
-    def cancel(self, tasks: set[asyncio.Task[Any]]) -> None: ...
-
-
 @dataclass
 class Program:
     """A request: the program and what surrounds it."""
 
     code: str
-    name: str
-    args: list[str]
-    packages: list[str]
-    env: dict[str, str]
     limit: int
     displays: int
     gateway: str
+    name: str = "main.py"
+    args: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
     echo: bool = False
-
-    @classmethod
-    def from_json(cls, request: dict[str, Any]) -> "Program":
-        return cls(
-            code=request["code"],
-            name=request.get("name") or "main.py",
-            args=request.get("args") or [],
-            packages=request.get("packages") or [],
-            env=request.get("env") or {},
-            limit=request["limit"],
-            displays=request["displays"],
-            gateway=request["gateway"],
-            echo=request.get("echo") or False,
-        )
 
 
 @dataclass
@@ -97,27 +64,51 @@ class Ending:
         return '{"type":"result"}'
 
 
-def start(line: str, host: Host, runs: Runs, installer: packages.Installer) -> int:
-    """Run the request in line, report to host, and return the exit code."""
-    program = Program.from_json(json.loads(line))
-    try:
-        body, last, wish = read(program)
-    except UNREADABLE as error:
-        ending = unreadable(program, error)
-        host.send(ending.frame())
+class Runner:
+    """Takes programs through their steps, each in the interpreter as the last one left it."""
+
+    def __init__(self, host: packages.Host, runs: Runs, installer: "Installer") -> None:
+        self._host = host
+        self._runs = runs
+        self._installer = installer
+        self._missing: dict[str, str] = {}  # imports that could not be installed → why
+
+    def take(
+        self,
+        program: Program,
+        wait: Callable[[Any], Any],
+        prepare: Callable[[Program], None],
+        run: Callable[[CodeType, CodeType | None], Ending],
+    ) -> Ending:
+        """Read a program, install what it needs, prepare and run it; tell how it ended."""
+        add_source(program)
+        try:
+            body, last, want = read(program)
+        except UNREADABLE as error:
+            return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
+        try:
+            self._missing.update(
+                packages.install(want, self._installer, program.gateway, self._host, wait)
+            )
+        except packages.PackageError as error:
+            return Ending(1, error={"name": "PackageError", "message": str(error), "stack": ""})
+        prepare(program)
+        display.begin(self._host.send, program.displays)
+        self._host.send('{"type":"started"}')
+        return run(body, last)
+
+    def start(self, line: str) -> int:
+        """Run the program that the request in line holds, and return the exit code."""
+        program = Program(**json.loads(line))
+        ending = self.take(
+            program,
+            self._runs.until_complete,
+            prepare,
+            lambda body, last: run(program, body, last, self._runs, self._missing),
+        )
+        streams.flush()
+        self._host.send(ending.frame())
         return ending.code
-    try:
-        missing = install(program, wish, installer, host, runs.until_complete)
-    except packages.PackageError as error:
-        host.send(not_installed(error).frame())
-        return 1
-    prepare(program)
-    display.begin(host.send, program.displays)
-    host.send('{"type":"started"}')
-    ending = run(program, body, last, runs, missing)
-    streams.flush()
-    host.send(ending.frame())
-    return ending.code
 
 
 # What reading a program may raise.
@@ -129,31 +120,6 @@ def read(program: Program) -> tuple[CodeType, CodeType | None, packages.Wanted]:
     tree = ast.parse(program.code, program.name)
     body, last = compile_program(tree, program.name)
     return body, last, packages.wanted(program.code, tree, program.packages)
-
-
-def unreadable(program: Program, error: Exception) -> Ending:
-    """The ending of a program that can't be read."""
-    add_source(program)
-    return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
-
-
-def install(
-    program: Program,
-    wish: packages.Wanted,
-    installer: packages.Installer,
-    host: Host,
-    until_complete: Callable[[Any], Any],
-) -> dict[str, str]:
-    """Install what a program needs; returns the imports left out, each with the reason."""
-    if not packages.needs(wish, installer):
-        installer.use(program.gateway, host)
-        return {}
-    return until_complete(packages.install(wish, installer, program.gateway, host))
-
-
-def not_installed(error: packages.PackageError) -> Ending:
-    """The ending of a program whose packages can't be had."""
-    return Ending(1, error={"name": "PackageError", "message": str(error), "stack": ""})
 
 
 def _shown(error: Exception, name: str) -> Exception:
@@ -215,7 +181,6 @@ def prepare(program: Program) -> None:
     path = os.path.join(HOME, program.name)
     sys.modules["__main__"].__dict__["__file__"] = path
     sys.argv = [program.name, *program.args]
-    add_source(program)
     with open(path, "wb", buffering=0) as file:
         file.write(program.code.encode(errors="surrogatepass"))
 
@@ -228,29 +193,36 @@ def run(
     missing: dict[str, str],
 ) -> Ending:
     """Run the program's code in __main__ and tell how it ended."""
-    space = sys.modules["__main__"].__dict__
     before = asyncio.all_tasks(asyncio.get_event_loop())
-    ending = Ending(0)
-    value = None
     try:
-        _evaluate(body, space, runs)
-        if last is not None:
-            value = _evaluate(last, space, runs)
-            if asyncio.iscoroutine(value) or asyncio.isfuture(value):
-                value = runs.until_complete(value)
-            ending.value = values.encode(value, program.limit)
-        display.SCREEN.finish(value)
+        ending, _ = evaluate(program, body, last, runs.until_complete)
     except BaseException as error:
         ending = ending_of(error, program.limit, missing)
-        quietly(display.SCREEN.finish)
     _finish(runs, before, warn=ending.code == 0)
     return ending
 
 
-def _evaluate(code: CodeType, space: dict[str, Any], runs: Runs) -> Any:
-    if code.co_flags & CO_COROUTINE:
-        return runs.until_complete(eval(code, space))
-    return eval(code, space)
+def evaluate(
+    program: Program, body: CodeType, last: CodeType | None, wait: Callable[[Any], Any]
+) -> tuple[Ending, Any]:
+    """Run code in __main__, and show what it leaves; its ending, and its value as it is."""
+    space = sys.modules["__main__"].__dict__
+    value = None
+    try:
+        for code in (body, last):
+            if code is None:
+                continue
+            value = eval(code, space)
+            if code.co_flags & CO_COROUTINE:
+                value = wait(value)
+        if asyncio.iscoroutine(value) or asyncio.isfuture(value):
+            value = wait(value)
+        ending = Ending(0, value=values.encode(value, program.limit))
+        display.SCREEN.finish(value, program.echo)
+    except BaseException:
+        quietly(display.SCREEN.finish)
+        raise
+    return ending, value
 
 
 def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Ending:

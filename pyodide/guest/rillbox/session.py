@@ -1,9 +1,9 @@
 """Runs cells: programs that share one interpreter and its state, one after the other.
 
-A request is a cell, a text that is to be completed, or one of which is asked whether
-it is unfinished; each is answered by one `result` frame. A cell may be interrupted from the moment it is taken up until its
-result is made; what was interrupted is an error like any other, and what ran
-before it stays.
+A request is a cell, a text to complete, or one that may be unfinished; each is
+answered by one `result` frame. A cell may be interrupted from the moment it is taken
+up until its result is made; what was interrupted is an error like any other, and what
+ran before it stays.
 """
 
 import ast
@@ -17,9 +17,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any
 
-from . import display, packages, runner, streams
+from . import runner, streams
 from .runner import Ending, Program
 
 # The last word of a line, as far as it can be completed.
@@ -51,33 +51,22 @@ def unfinished(text: str) -> bool:
     return hasattr(statements[-1], "body") or isinstance(statements[-1], ast.Match)
 
 
-class Host(runner.Host, Protocol):
-    """What the worker gives: the wire, and the interruptions."""
-
-    def interruptible(self, on: bool) -> None:
-        """Let interruptions come, or no more. Between two is a part of a second."""
-
-
-class Session:
+class Session(runner.Runner):
     """One interpreter with its state."""
 
-    def __init__(self, host: Host, runs: runner.Runs, installer: packages.Installer) -> None:
-        self._host = host
-        self._runs = runs
-        self._installer = installer
-        self._space = sys.modules["__main__"].__dict__
-        self._missing: dict[str, str] = {}
-        self._cells = 0
+    _cells = 0
 
     def run(self, line: str) -> None:
         """Run the request in line and send its result."""
         request = json.loads(line)
-        if "complete" in request:
-            ending = self._guarded(lambda: self._complete(request["complete"]), request["limit"])
-        elif "unfinished" in request:
-            ending = self._guarded(lambda: self._unfinished(request["unfinished"]), request["limit"])
+        del request["cell"]  # each frame has it
+        limit = request["limit"]
+        if (text := request.pop("complete", None)) is not None:
+            ending = self._guarded(lambda: self._complete(text), limit)
+        elif (text := request.pop("unfinished", None)) is not None:
+            ending = self._guarded(lambda: Ending(0, value=json.dumps(unfinished(text))), limit)
         else:
-            ending = self._guarded(lambda: self._cell(request), request["limit"])
+            ending = self._guarded(lambda: self._cell(request), limit)
         streams.flush()
         self._host.send(f'{{"code":{ending.code},{ending.frame()[1:]}')
 
@@ -95,49 +84,23 @@ class Session:
 
     def _cell(self, request: dict[str, Any]) -> Ending:
         self._cells += 1
-        program = Program.from_json(request)
-        program.name = request.get("name") or f"<cell {self._cells}>"
+        program = Program(**{"name": f"<cell {self._cells}>"} | request)
         if self._cells == 1:
             runner.begin(program.env)
-        try:
-            body, last, wish = runner.read(program)
-        except runner.UNREADABLE as error:
-            return runner.unreadable(program, error)
-        try:
-            self._missing.update(
-                runner.install(program, wish, self._installer, self._host, self._until_complete)
-            )
-        except packages.PackageError as error:
-            return runner.not_installed(error)
-        runner.add_source(program)
-        sys.argv = ["", *program.args]
-        streams.renew_input()
-        display.begin(self._host.send, program.displays)
-        self._host.send('{"type":"started"}')
-        try:
-            return self._evaluate(body, last, program)
-        except BaseException:
-            runner.quietly(display.SCREEN.finish)
-            raise
 
-    def _evaluate(self, body: CodeType, last: CodeType | None, program: Program) -> Ending:
-        if asyncio.all_tasks(asyncio.get_event_loop()):  # of earlier cells
-            self._until_complete(asyncio.sleep(0))
-        value = None
-        self._wait(eval(body, self._space), body)
-        if last is not None:
-            value = self._wait(eval(last, self._space), last)
-            if asyncio.iscoroutine(value) or asyncio.isfuture(value):
-                value = self._until_complete(value)
-        ending = Ending(0, value=runner.values.encode(value, program.limit))
-        display.SCREEN.finish(value, program.echo)
-        if value is not None:
-            builtins._ = value  # type: ignore[attr-defined]
-        return ending
+        def prepare(program: Program) -> None:
+            sys.argv = ["", *program.args]
+            streams.renew_input()
 
-    def _wait(self, value: Any, code: CodeType) -> Any:
-        """What code with top-level await comes to in the end, else value."""
-        return self._until_complete(value) if code.co_flags & runner.CO_COROUTINE else value
+        def run(body: CodeType, last: CodeType | None) -> Ending:
+            if asyncio.all_tasks(asyncio.get_event_loop()):  # of earlier cells
+                self._until_complete(asyncio.sleep(0))
+            ending, value = runner.evaluate(program, body, last, self._until_complete)
+            if value is not None:
+                builtins._ = value  # type: ignore[attr-defined]
+            return ending
+
+        return self.take(program, self._until_complete, prepare, run)
 
     def _until_complete(self, awaitable: Any) -> Any:
         """Wait for an awaitable; it ends when the wait is interrupted."""
@@ -151,7 +114,7 @@ class Session:
     def _complete(self, text: str) -> Ending:
         found: list[str] = []
         if word := WORD.search(text):
-            completer = rlcompleter.Completer(self._space)
+            completer = rlcompleter.Completer(sys.modules["__main__"].__dict__)
             while len(found) < MAX_NAMES:
                 name = completer.complete(word[0], len(found))
                 if name is None:
@@ -159,6 +122,3 @@ class Session:
                 found.append(name)
         names = dict.fromkeys(name.rstrip("(): ") for name in found)
         return Ending(0, value=json.dumps(list(names)))
-
-    def _unfinished(self, text: str) -> Ending:
-        return Ending(0, value=json.dumps(unfinished(text)))

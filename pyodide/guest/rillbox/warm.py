@@ -44,7 +44,7 @@ async def once() -> None:
     """Do it; in a coroutine, so that the event loop has been used too."""
     await asyncio.sleep(0)
     request = {"code": PROGRAM, "limit": 1000, "displays": 0, "gateway": ""}
-    program = runner.Program.from_json(json.loads(json.dumps(request)))
+    program = runner.Program(**json.loads(json.dumps(request)))
     body, last, _ = runner.read(program)
     main = ModuleType("warm")
     main.__dict__.update(out=io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True))
