@@ -5,7 +5,10 @@
  * @module
  */
 
-import { loadSaved, type Pyodide } from "./pyodide.ts";
+import { mountHost } from "./hostfs.ts";
+import { mountImage } from "./mount.ts";
+import { loadSaved, type PyFunction, type Pyodide } from "./pyodide.ts";
+import { mountWheel } from "./wheel.ts";
 
 /** The exit status of a process that aborted, as a shell gives it. */
 const ABORTED = 134;
@@ -18,6 +21,14 @@ const FULL = "Maximum call stack size exceeded";
 const exit: (code?: number) => never = Deno.exit;
 const { stringify } = JSON;
 
+/** Python in its process: its interpreter, and our module `rillbox.boot`. */
+export interface Loaded {
+  pyodide: Pyodide;
+  boot: Record<string, PyFunction>;
+  /** What Python asks of its process beside the wire; see packages.Host. */
+  host: Record<string, unknown>;
+}
+
 /**
  * Loads Python. Each of its writes is made before it returns; `read` gives its
  * standard input; `end` ends the process where Python itself can't go on.
@@ -25,9 +36,11 @@ const { stringify } = JSON;
 export async function loadPython(
   directory: string,
   snapshot: string,
+  workspace: string,
+  granted: string[],
   read: (buffer: Uint8Array) => number,
   end: (error: unknown) => never,
-): Promise<Pyodide> {
+): Promise<Loaded> {
   using file = Deno.openSync(snapshot);
   const pyodide = await loadSaved(directory, file);
   const writeTo = (stream: { writeSync(bytes: Uint8Array): number }) => ({
@@ -38,7 +51,16 @@ export async function loadPython(
   pyodide.setStdout(writeTo(Deno.stdout));
   pyodide.setStderr(writeTo(Deno.stderr));
   pyodide._api.fatal_error = end;
-  return pyodide;
+  mountHost(pyodide, workspace, granted);
+  const boot = pyodide.pyimport("rillbox.boot");
+  pyodide.loadPackage = boot.load;
+  const host = {
+    mount: (image: string, metadata: string) =>
+      mountImage(pyodide.FS, image, JSON.parse(metadata)),
+    place: (wheel: Uint8Array, name: string, to: string, metadata: string) =>
+      mountWheel(pyodide.FS, wheel, name, to, JSON.parse(metadata)),
+  };
+  return { pyodide, boot, host };
 }
 
 /**

@@ -80,6 +80,8 @@ export interface Core {
   API: Internals;
   FS: FileSystem;
   ENV: Record<string, string>;
+  /** The numbers that errors have in WebAssembly's C library (WASI's). */
+  ERRNO_CODES: Record<string, number>;
   HEAPU8: Uint8Array<ArrayBuffer>;
   HEAPU32: Uint32Array;
   _Py_Version: number;
@@ -102,20 +104,8 @@ const ENV = {
   PYTHONINSPECT: "1", // Pyodide's own choice: Python does not end with its main
 };
 
-/** What Pyodide would find out about Deno. */
-const DENO = {
-  IN_BROWSER: false,
-  IN_BROWSER_MAIN_THREAD: false,
-  IN_BROWSER_WEB_WORKER: false,
-  IN_BUN: false,
-  IN_DENO: true,
-  IN_NODE: true,
-  IN_NODE_COMMONJS: false,
-  IN_NODE_ESM: true,
-  IN_SAFARI: false,
-  IN_SHELL: false,
-  IN_WORKERD: false,
-};
+/** What Pyodide would find out about Deno; what is left out is false. */
+const DENO = { IN_DENO: true, IN_NODE: true, IN_NODE_ESM: true };
 
 /** The numbers of errors in WebAssembly's C library. */
 const ENETDOWN = 38, EPERM = 63;

@@ -9,6 +9,7 @@
  */
 
 import type { FileNode, FileSystem } from "./core.ts";
+import type { Pyodide } from "./pyodide.ts";
 
 /** What Emscripten keeps of a file or directory. */
 interface Node {
@@ -53,36 +54,6 @@ interface EmscriptenFS extends FileSystem {
   mount(type: unknown, opts: { root: string }, at: string): void;
 }
 
-/** The numbers that errors have in WebAssembly's C library (WASI's). */
-const ERRNO: Record<string, number> = {
-  EACCES: 2,
-  EAGAIN: 6,
-  EBADF: 8,
-  EBUSY: 10,
-  EDQUOT: 19,
-  EEXIST: 20,
-  EFBIG: 22,
-  EINTR: 27,
-  EINVAL: 28,
-  EIO: 29,
-  EISDIR: 31,
-  ELOOP: 32,
-  EMFILE: 33,
-  EMLINK: 34,
-  ENAMETOOLONG: 37,
-  ENFILE: 41,
-  ENODEV: 43,
-  ENOENT: 44,
-  ENOSPC: 51,
-  ENOSYS: 52,
-  ENOTDIR: 54,
-  ENOTEMPTY: 55,
-  EPERM: 63,
-  EROFS: 69,
-  ETXTBSY: 74,
-  EXDEV: 75,
-};
-
 const REGULAR = 0o100000;
 const DIRECTORY = 0o040000;
 /** The modes of what may be written and not looked at. */
@@ -96,22 +67,19 @@ const APPEND = 0o2000;
 /** Where Python has the workspace. */
 const WORKSPACE = "/workspace";
 
-/** Mounts the directory `root` of the machine's as the workspace, and goes there. */
-export function mountWorkspace(files: FileSystem, root: string): void {
-  const FS = files as EmscriptenFS;
-  FS.mkdirTree(WORKSPACE);
-  FS.mount(hostFS(FS), { root }, WORKSPACE);
-  FS.chdir(WORKSPACE);
-}
-
 /**
- * Mounts files and directories of the machine's, none within another one, at the
- * same paths. What is not there now is not there later.
+ * Mounts files and directories of the machine's: those granted, none within another
+ * one, at the same paths, and the workspace, if there is one, which becomes the
+ * current directory. What is not there now is not there later.
  */
-export function mountGranted(files: FileSystem, paths: string[]): void {
-  const FS = files as EmscriptenFS;
-  const type = hostFS(FS);
-  for (const path of paths) {
+export function mountHost(
+  pyodide: Pyodide,
+  workspace: string,
+  granted: string[],
+): void {
+  const FS = pyodide.FS as EmscriptenFS;
+  const type = hostFS(FS, pyodide._module.ERRNO_CODES);
+  for (const path of granted) {
     let root: Node;
     const opts = { root: realPath(path) };
     const mount = { type, opts, mountpoint: path, mounts: [] };
@@ -132,6 +100,10 @@ export function mountGranted(files: FileSystem, paths: string[]): void {
       root: Object.assign(root, { mount }),
     });
   }
+  if (!workspace) return;
+  FS.mkdirTree(WORKSPACE);
+  FS.mount(type, { root: workspace }, WORKSPACE);
+  FS.chdir(WORKSPACE);
 }
 
 /** A path without links, so far as it may be looked at. */
@@ -155,19 +127,29 @@ function modeOf(path: string): number {
     Deno.openSync(path, { write: true }).close();
     return REGULAR | WRITTEN;
   } catch (error) {
-    if (errnoOf(error) === ERRNO.EISDIR) return DIRECTORY | ENTERED;
+    if (codeOf(error) === "EISDIR") return DIRECTORY | ENTERED;
     throw error;
   }
 }
 
-function hostFS(FS: EmscriptenFS) {
-  /** Turns an error of Deno's into one of Python's. */
-  function attempt<T>(operation: () => T): T {
-    try {
-      return operation();
-    } catch (error) {
-      throw new FS.ErrnoError(errnoOf(error));
-    }
+function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
+  /** Has operations raise Python's errors in place of Deno's. */
+  // deno-lint-ignore no-explicit-any
+  function raising<T extends Record<string, (...args: any[]) => unknown>>(
+    operations: T,
+  ): T {
+    const wrapped = Object.entries(operations).map(([name, operation]) => [
+      name,
+      (...args: unknown[]) => {
+        try {
+          return operation(...args);
+        } catch (error) {
+          if (error instanceof FS.ErrnoError) throw error;
+          throw new FS.ErrnoError(errno[codeOf(error)] ?? errno.EIO!);
+        }
+      },
+    ]);
+    return Object.fromEntries(wrapped);
   }
 
   /**
@@ -186,81 +168,69 @@ function hostFS(FS: EmscriptenFS) {
   }
 
   const below = (parent: Node, name: string) => `${parent.path}/${name}`;
+  const remove = (parent: Node, name: string) =>
+    Deno.removeSync(below(parent, name));
 
-  const node_ops = {
-    getattr: (node: Node) =>
-      attempt(() => attributes(Deno.lstatSync(node.path))),
+  const node_ops = raising({
+    getattr: (node: Node) => attributes(Deno.lstatSync(node.path)),
 
-    setattr: (node: Node, change: Attributes) =>
-      attempt(() => {
-        setAttributes(node, change);
-        if (change.size !== undefined) {
-          Deno.truncateSync(node.path, change.size);
-        }
-      }),
-
-    lookup: (parent: Node, name: string) => {
-      const path = below(parent, name);
-      return createNode(parent, name, attempt(() => modeOf(path)), path);
+    setattr(node: Node, change: Attributes): void {
+      setAttributes(node, change);
+      if (change.size !== undefined) Deno.truncateSync(node.path, change.size);
     },
 
-    mknod: (parent: Node, name: string, mode: number) => {
+    lookup(parent: Node, name: string): Node {
+      const path = below(parent, name);
+      return createNode(parent, name, modeOf(path), path);
+    },
+
+    mknod(parent: Node, name: string, mode: number): Node {
       const path = below(parent, name);
       if (FS.isDir(mode)) {
-        attempt(() => Deno.mkdirSync(path, { mode: mode & 0o777 }));
+        Deno.mkdirSync(path, { mode: mode & 0o777 });
         return createNode(parent, name, mode, path);
       }
-      if (!FS.isFile(mode)) throw new FS.ErrnoError(ERRNO.EPERM!);
-      attempt(() =>
-        Deno.openSync(path, { write: true, createNew: true }).close()
-      );
+      if (!FS.isFile(mode)) throw new FS.ErrnoError(errno.EPERM!);
+      Deno.openSync(path, { write: true, createNew: true }).close();
       return createNode(parent, name, NEW_FILE, path);
     },
 
-    rename: (node: Node, parent: Node, name: string) => {
-      attempt(() => Deno.renameSync(node.path, below(parent, name)));
+    rename(node: Node, parent: Node, name: string): void {
+      Deno.renameSync(node.path, below(parent, name));
       node.name = `\0${node.id}`; // Emscripten remembers it under this name now
     },
 
-    unlink: (parent: Node, name: string) =>
-      attempt(() => Deno.removeSync(below(parent, name))),
+    unlink: remove,
+    rmdir: remove,
 
-    rmdir: (parent: Node, name: string) =>
-      attempt(() => Deno.removeSync(below(parent, name))),
+    readdir(node: Node): string[] {
+      const names = [".", ".."];
+      for (const entry of Deno.readDirSync(node.path)) names.push(entry.name);
+      return names;
+    },
 
-    readdir: (node: Node) =>
-      attempt(() => {
-        const names = [".", ".."];
-        for (const entry of Deno.readDirSync(node.path)) names.push(entry.name);
-        return names;
-      }),
-
-    symlink: (parent: Node, name: string, target: string) => {
-      attempt(() => Deno.symlinkSync(target, below(parent, name)));
+    symlink(parent: Node, name: string, target: string): Node {
+      Deno.symlinkSync(target, below(parent, name));
       return node_ops.lookup(parent, name);
     },
 
-    readlink: (node: Node) => attempt(() => Deno.readLinkSync(node.path)),
-  };
+    readlink: (node: Node) => Deno.readLinkSync(node.path),
+  });
 
-  const stream_ops = {
+  const stream_ops = raising({
     open(stream: Stream): void {
       Object.assign(stream.shared, { users: 1, at: 0 });
       if (FS.isDir(stream.node.mode)) return; // it is listed by its node
       const access = stream.flags & ACCESS;
-      stream.shared.file = attempt(() =>
-        Deno.openSync(stream.node.path, {
-          read: access !== WRITE_ONLY,
-          write: access !== 0,
-          append: access !== 0 && (stream.flags & APPEND) !== 0,
-        })
-      );
+      stream.shared.file = Deno.openSync(stream.node.path, {
+        read: access !== WRITE_ONLY,
+        write: access !== 0,
+        append: access !== 0 && (stream.flags & APPEND) !== 0,
+      });
     },
 
     close({ shared }: Stream): void {
-      if (--shared.users === 0 && shared.file) {
-        attempt(() => shared.file!.close());
-      }
+      if (--shared.users === 0) shared.file?.close();
     },
 
     dup({ shared }: Stream): void {
@@ -268,15 +238,12 @@ function hostFS(FS: EmscriptenFS) {
     },
 
     getattr: ({ node, shared }: Stream) =>
-      shared.file
-        ? attempt(() => attributes(shared.file!.statSync()))
-        : node_ops.getattr(node),
+      shared.file ? attributes(shared.file.statSync()) : node_ops.getattr(node),
 
-    setattr: ({ node, shared }: Stream, change: Attributes) =>
-      attempt(() => {
-        setAttributes(node, change);
-        if (change.size !== undefined) shared.file!.truncateSync(change.size);
-      }),
+    setattr({ node, shared }: Stream, change: Attributes): void {
+      setAttributes(node, change);
+      if (change.size !== undefined) shared.file!.truncateSync(change.size);
+    },
 
     read(
       { shared }: Stream,
@@ -285,12 +252,10 @@ function hostFS(FS: EmscriptenFS) {
       length: number,
       position: number,
     ): number {
-      return attempt(() => {
-        seek(shared, position);
-        const n = shared.file!.readSync(bytes(buffer, offset, length)) ?? 0;
-        shared.at += n;
-        return n;
-      });
+      seek(shared, position);
+      const n = shared.file!.readSync(bytes(buffer, offset, length)) ?? 0;
+      shared.at += n;
+      return n;
     },
 
     write(
@@ -300,13 +265,11 @@ function hostFS(FS: EmscriptenFS) {
       length: number,
       position: number,
     ): number {
-      return attempt(() => {
-        seek(shared, position);
-        const n = shared.file!.writeSync(bytes(buffer, offset, length));
-        // The machine appends at the end that the file has by then.
-        shared.at = flags & APPEND ? -1 : position + n;
-        return n;
-      });
+      seek(shared, position);
+      const n = shared.file!.writeSync(bytes(buffer, offset, length));
+      // The machine appends at the end that the file has by then.
+      shared.at = flags & APPEND ? -1 : position + n;
+      return n;
     },
 
     llseek(
@@ -316,28 +279,30 @@ function hostFS(FS: EmscriptenFS) {
     ): number {
       if (whence === Deno.SeekMode.Current) offset += position;
       if (whence === Deno.SeekMode.End && shared.file) {
-        offset += attempt(() => shared.file!.statSync().size);
+        offset += shared.file.statSync().size;
       }
-      if (offset < 0) throw new FS.ErrnoError(ERRNO.EINVAL!);
+      if (offset < 0) throw new FS.ErrnoError(errno.EINVAL!);
       return offset;
     },
 
-    fsync: ({ shared }: Stream) => attempt(() => (shared.file?.syncSync(), 0)),
-  };
+    fsync({ shared }: Stream): number {
+      shared.file?.syncSync();
+      return 0;
+    },
+  });
 
-  return {
+  return raising({
     mount: ({ opts: { root } }: Node["mount"]) =>
-      createNode(null, "/", attempt(() => modeOf(root)), root),
-  };
+      createNode(null, "/", modeOf(root), root),
+  });
 }
 
-function errnoOf(error: unknown): number {
-  if (error instanceof Deno.errors.NotCapable) return ERRNO.EACCES!;
-  if (error instanceof Error && "code" in error) {
-    return ERRNO[String(error.code)] ?? ERRNO.EIO!;
-  }
+/** The name that the C library has for an error of Deno's. */
+function codeOf(error: unknown): string {
+  if (error instanceof Deno.errors.NotCapable) return "EACCES";
+  if (error instanceof Error && "code" in error) return String(error.code);
   // Deno has no code for this one; 27 is its number on Linux and macOS.
-  return /\(os error 27\)/.test(String(error)) ? ERRNO.EFBIG! : ERRNO.EIO!;
+  return /\(os error 27\)/.test(String(error)) ? "EFBIG" : "EIO";
 }
 
 function attributes(info: Deno.FileInfo) {

@@ -10,6 +10,7 @@
  */
 
 import type { FileNode } from "./core.ts";
+import { write } from "./memory.ts";
 import { imageOf } from "./mount.ts";
 import { loadSaved } from "./pyodide.ts";
 
@@ -26,9 +27,7 @@ const info = pyodide.pyimport("rillbox.boot").unpack!(content, name, target);
 const made = files("/").filter(({ node }) => !before.has(node));
 
 using output = Deno.openSync("/dev/fd/3", { write: true });
-for (let part of imageOf(FS, info as string, made)) {
-  while (part.length > 0) part = part.subarray(output.writeSync(part));
-}
+for (const part of imageOf(FS, info as string, made)) write(output, part);
 
 /** The files below a directory, each with its directory. */
 function files(path: string): { directory: string; node: FileNode }[] {

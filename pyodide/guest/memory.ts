@@ -95,7 +95,8 @@ function readNumbers(from: Source, count: number): Uint32Array {
   return numbers;
 }
 
-function write(to: Sink, bytes: Uint8Array): void {
+/** Writes all of bytes. */
+export function write(to: Sink, bytes: Uint8Array): void {
   while (bytes.length > 0) bytes = bytes.subarray(to.writeSync(bytes));
 }
 

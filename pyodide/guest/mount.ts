@@ -10,6 +10,7 @@
  */
 
 import type { FileNode, FileSystem } from "./core.ts";
+import { fill } from "./memory.ts";
 
 /** What an image holds, and where it belongs. */
 export interface Index {
@@ -125,13 +126,7 @@ export function place(
 
 /** Reads a part of a file. */
 function readAt(path: string, offset: number, size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
   using file = Deno.openSync(path);
   file.seekSync(offset, Deno.SeekMode.Start);
-  for (let filled = 0; filled < size;) {
-    const n = file.readSync(bytes.subarray(filled));
-    if (n === null) throw new Error(`${path} ends too soon`);
-    filled += n;
-  }
-  return bytes;
+  return fill(file, new Uint8Array(size));
 }

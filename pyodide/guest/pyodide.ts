@@ -7,7 +7,12 @@
  * @module
  */
 
-import { createCore, type FileSystem, type Internals } from "./core.ts";
+import {
+  type Core,
+  createCore,
+  type FileSystem,
+  type Internals,
+} from "./core.ts";
 import {
   pagesInUse,
   readMemory,
@@ -34,6 +39,7 @@ interface Stream {
 export interface Pyodide {
   FS: FileSystem;
   _api: Internals;
+  _module: Core;
   loadPackage: unknown;
   runPython(code: string): unknown;
   loadedPackages: Record<string, string>;

@@ -27,9 +27,6 @@
 
 import { FrameWriter, PROTOCOL, readRequest } from "../../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
-import { mountGranted, mountWorkspace } from "./hostfs.ts";
-import { mountImage } from "./mount.ts";
-import { mountWheel } from "./wheel.ts";
 
 interface Request {
   cell?: number;
@@ -78,9 +75,14 @@ let inputEnded = false;
 /** A cell that came while an answer was waited for. */
 let early: Request | undefined;
 
-const pyodide = await loadPython(directory!, snapshot!, readInput, end);
-mountGranted(pyodide.FS, granted);
-if (workspace) mountWorkspace(pyodide.FS, workspace);
+const { pyodide, boot, host } = await loadPython(
+  directory!,
+  snapshot!,
+  workspace!,
+  granted,
+  readInput,
+  end,
+);
 pyodide.setInterruptBuffer({
   get 0() {
     return interrupts("whileComputing") ? SIGINT : 0;
@@ -89,22 +91,17 @@ pyodide.setInterruptBuffer({
     // Python takes the interruption back, which is not there any more.
   },
 });
-const boot = pyodide.pyimport("rillbox.boot");
-pyodide.loadPackage = boot.load;
-const run = boot.open_session!({
+Object.assign(host, {
   send,
   ask(frame: string): string {
     send(frame);
     return stringify(awaitRequest("plan") ?? { plan: null });
   },
-  mount: (image: string, metadata: string) =>
-    mountImage(pyodide.FS, image, JSON.parse(metadata)),
-  place: (wheel: Uint8Array, name: string, to: string, metadata: string) =>
-    mountWheel(pyodide.FS, wheel, name, to, JSON.parse(metadata)),
   interruptible(on: boolean): void {
     armed = on;
   },
-}) as Run;
+});
+const run = boot.open_session!(host) as Run;
 // Of an error that nobody waits for, the session does not end.
 for (const type of ["error", "unhandledrejection"]) {
   addEventListener(type, (event) => {

@@ -12,27 +12,21 @@
 
 import { FrameWriter, PROTOCOL, readRequestText } from "../../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
-import { mountGranted, mountWorkspace } from "./hostfs.ts";
-import { mountImage } from "./mount.ts";
-import { mountWheel } from "./wheel.ts";
 
 const [directory, snapshot, ahead, , workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const exit: (code?: number) => never = Deno.exit;
 
 const read = Deno.stdin.readSync.bind(Deno.stdin);
-const pyodide = await loadPython(
+const { boot, host } = await loadPython(
   directory!,
   snapshot!,
+  workspace!,
+  granted,
   (buffer) => read(buffer) ?? 0,
   end,
 );
-mountGranted(pyodide.FS, granted);
-if (workspace) mountWorkspace(pyodide.FS, workspace);
-const boot = pyodide.pyimport("rillbox.boot");
-pyodide.loadPackage = boot.load;
-
-const host = {
+Object.assign(host, {
   ready: () => frames.send({ type: "ready", protocol: PROTOCOL }),
   read: readRequestText,
   send: (frame: string) => frames.sendJSON(frame),
@@ -40,11 +34,7 @@ const host = {
     frames.sendJSON(frame);
     return readRequestText();
   },
-  mount: (image: string, metadata: string) =>
-    mountImage(pyodide.FS, image, JSON.parse(metadata)),
-  place: (wheel: Uint8Array, name: string, to: string, metadata: string) =>
-    mountWheel(pyodide.FS, wheel, name, to, JSON.parse(metadata)),
-};
+});
 try {
   exit(await boot.serve!.callPromising(host, ahead === "ahead") as number);
 } catch (error) {
