@@ -99,11 +99,11 @@ func TestPlansAreOfAPolicy(t *testing.T) {
 		}
 	}
 	old := engine(aged)
-	for _, wish := range []string{"aging==2.0", "untold"} {
+	for _, requirement := range []string{"aging==2.0", "untold"} {
 		p := python("print(1)")
-		p.Packages = []string{wish}
-		if r := run1(t, old, p); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, strings.TrimSuffix(wish, "==2.0")) {
-			t.Errorf("%s: %s %+v", wish, r.Status, r.Error)
+		p.Packages = []string{requirement}
+		if r := run1(t, old, p); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, strings.TrimSuffix(requirement, "==2.0")) {
+			t.Errorf("%s: %s %+v", requirement, r.Status, r.Error)
 		}
 	}
 	off := python("print(1)")

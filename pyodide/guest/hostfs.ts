@@ -42,11 +42,8 @@ interface Attributes {
 
 /** Emscripten's own functions, as far as they are used. */
 interface EmscriptenFS extends FileSystem {
-  ErrnoError: new (errno: number) => Error;
   createNode(parent: Node | null, name: string, mode: number): Node;
   hashRemoveNode(node: Node): void;
-  isDir(mode: number): boolean;
-  isFile(mode: number): boolean;
   lookupPath(
     path: string,
     options?: { follow_mount: boolean },

@@ -450,8 +450,8 @@ class Wire:
 
 
 class Packages(unittest.TestCase):
-    def install(self, wish: packages.Wanted, shelf: Shelf, wire: Wire) -> dict[str, str]:
-        return packages.install(wish, shelf, "http://gateway/", wire, asyncio.run)
+    def install(self, want: packages.Wanted, shelf: Shelf, wire: Wire) -> dict[str, str]:
+        return packages.install(want, shelf, "http://gateway/", wire, asyncio.run)
 
     def test_nothing_wanted_asks_nothing(self) -> None:
         wire = Wire()
@@ -478,7 +478,7 @@ class Packages(unittest.TestCase):
             self.install(packages.Wanted(["a"], [], "<3"), Shelf({"a"}), wire)
         self.assertEqual(wire.frames, [])
 
-    def test_imports_are_a_wish(self) -> None:
+    def test_imports_that_cannot_be_had_are_told(self) -> None:
         wire = Wire()
         shelf = Shelf({"here"})
         missing = self.install(packages.Wanted([], ["here", "nowhere"]), shelf, wire)

@@ -27,6 +27,7 @@
 
 import { FrameWriter, PROTOCOL, readRequest } from "../../deno/wire.ts";
 import { endProcess, loadPython } from "./child.ts";
+import type { PyFunction } from "./pyodide.ts";
 
 interface Request {
   cell?: number;
@@ -34,12 +35,7 @@ interface Request {
   stdin?: string | null;
 }
 
-/** A Python function that can wait for promises. */
-interface Run {
-  callPromising(request: string): Promise<void>;
-}
-
-/** How often the control file is looked at while a cell runs, in milliseconds. */
+/** How often the control file is read while a cell runs, in milliseconds. */
 const LOOK = 20;
 /** How long the timer has before Python is interrupted where it computes. */
 const PATIENCE = 100;
@@ -101,7 +97,7 @@ Object.assign(host, {
     armed = on;
   },
 });
-const run = boot.open_session!(host) as Run;
+const run = boot.open_session!(host) as PyFunction;
 // Of an error that nobody waits for, the session does not end.
 for (const type of ["error", "unhandledrejection"]) {
   addEventListener(type, (event) => {

@@ -5,6 +5,8 @@ install what the program imports and asks for, run, report. Nothing of the
 guest's runs before the `started` frame; from then on every frame is a claim.
 """
 
+import __future__
+
 import ast
 import asyncio
 import atexit
@@ -31,6 +33,8 @@ HOME = os.path.expanduser("~")  # the snapshot's, and so every worker's
 NOTHING = compile("", "<nothing>", "exec")
 CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+# What `from __future__ import` may change; all else has become the language.
+FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
 
 
 @dataclass
@@ -138,17 +142,8 @@ def compile_program(tree: ast.Module, name: str) -> tuple[CodeType, CodeType | N
         body = compile(tree, name, "exec", flags=AWAIT, dont_inherit=True)
     if last is None:
         return body, None
-    futures = body.co_flags & _future_flags()
-    return body, compile(last, name, "eval", flags=AWAIT | futures, dont_inherit=True)
-
-
-def _future_flags() -> int:
-    import __future__
-
-    flags = 0
-    for feature in __future__.all_feature_names:
-        flags |= getattr(__future__, feature).compiler_flag
-    return flags
+    flags = AWAIT | body.co_flags & FUTURES
+    return body, compile(last, name, "eval", flags=flags, dont_inherit=True)
 
 
 def add_source(program: Program) -> None:
