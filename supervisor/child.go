@@ -160,18 +160,16 @@ func Start(command Command, limits Limits) (*Child, error) {
 		join = nil
 	}
 	started, err := spawn(launcher.Command{
-		Path:  command.Path,
-		Args:  command.Args,
-		Env:   command.Env,
-		Dir:   cmp.Or(command.Cwd, command.WorkDir, command.Dir),
-		Files: theirs,
-		Policy: launcher.Policy{
-			Cgroup:    join,
-			Wall:      command.Wall,
-			Nice:      nice(command),
-			OpenFiles: 1024,
-			FileBytes: uint64(limits.FileBytes),
-		},
+		Path:      command.Path,
+		Args:      command.Args,
+		Env:       command.Env,
+		Dir:       cmp.Or(command.Cwd, command.WorkDir, command.Dir),
+		Files:     theirs,
+		Wall:      command.Wall,
+		Cgroup:    join,
+		Nice:      nice(command),
+		OpenFiles: 1024,
+		FileBytes: uint64(limits.FileBytes),
 	})
 	if errors.Is(err, launcher.ErrReplaced) { // another program may have done that
 		err = &ProgramError{Text: err.Error()}

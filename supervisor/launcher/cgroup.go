@@ -82,7 +82,7 @@ func (c *Cgroup) file(name1, name2 string) string {
 	return filepath.Join(c.dirs[0], name1)
 }
 
-// Join are the files to which a process writes "0" to join; for Policy.
+// Join are the files to which a process writes "0" to join; for Command.
 func (c *Cgroup) Join() (files []string) {
 	if c != nil {
 		for _, dir := range c.dirs {

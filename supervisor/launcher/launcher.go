@@ -16,21 +16,24 @@
 package launcher
 
 import (
-	"io"
+	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Names of the roles of our own binary, told by argv[0].
 const (
 	launcherName = "rillbox-launcher"
 	keeperName   = "rillbox-keeper"
-	otherName    = "rillbox-mapping" // from which a mapping of users is taken
 )
 
 // FailureStatus is the exit status of a child that could not be started.
 const FailureStatus = 125
 
-// Command says what a child becomes.
+// Command says what a child becomes, and within which bounds.
 type Command struct {
 	// Path is the executable, Args its arguments without argv[0], Env its whole
 	// environment, Dir its working directory.
@@ -39,23 +42,38 @@ type Command struct {
 	Env  []string
 	Dir  string
 	// Files are the child's descriptors, from 0 on; it has no others.
-	Files []*os.File
-	Policy
-}
-
-// Policy is what is put in force before the child starts.
-type Policy struct {
+	Files []*os.File `json:"-"`
 	// Wall is the second wall; nil leaves it out.
-	Wall *Wall `json:"wall,omitempty"`
+	Wall *Wall `json:"-"`
 	// Cgroup are the files through which the child joins its cgroup.
-	Cgroup []string `json:"cgroup,omitempty"`
+	Cgroup []string
 	// Nice is added to the child's niceness, 0 to 19.
-	Nice int `json:"nice,omitempty"`
-	// OpenFiles bounds the child's file descriptors.
-	OpenFiles uint64 `json:"open_files,omitempty"`
+	Nice int
+	// OpenFiles bounds the child's file descriptors; 0 is no bound.
+	OpenFiles uint64
 	// FileBytes bounds the size of each file that the child writes; 0 is no
 	// bound. A longer write fails in the guest with "file too large".
-	FileBytes uint64 `json:"file_bytes,omitempty"`
+	FileBytes uint64
+}
+
+// limits are the child's resource limits, none above those in force.
+func (c Command) limits() (map[int]unix.Rlimit, error) {
+	limits := map[int]unix.Rlimit{}
+	for resource, value := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: c.OpenFiles, unix.RLIMIT_FSIZE: c.FileBytes} {
+		if value == 0 && resource != unix.RLIMIT_CORE {
+			continue
+		}
+		var now unix.Rlimit
+		if err := unix.Getrlimit(resource, &now); err != nil {
+			return nil, fmt.Errorf("read a resource limit: %w", err)
+		}
+		value = min(value, now.Max)
+		limits[resource] = unix.Rlimit{Cur: value, Max: value}
+	}
+	if c.FileBytes > 0 {
+		signal.Ignore(syscall.SIGXFSZ) // a longer write is an error, not the child's end; a child inherits it
+	}
+	return limits, nil
 }
 
 // KeeperArgv gives argv for executing our own binary as a keeper.
@@ -67,9 +85,6 @@ func init() {
 		becomeChild()
 	case keeperName:
 		keep(os.Stdin)
-		os.Exit(0)
-	case otherName: // it is there for its user namespace
-		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 }

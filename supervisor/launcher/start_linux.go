@@ -185,7 +185,7 @@ func (f *forked) begin(c Command) error {
 	}
 	f.add(stepParent, unix.SYS_CLOSE, alive[1])
 	f.isAlive(alive[0])
-	for _, procs := range c.Policy.Cgroup {
+	for _, procs := range c.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("open the child's cgroup: %w", err)
@@ -193,8 +193,8 @@ func (f *forked) begin(c Command) error {
 		f.opened = append(f.opened, fd)
 		f.add(stepCgroup, unix.SYS_WRITE, fd, "0", 1) // the process that writes it
 	}
-	if c.Policy.Nice > 0 {
-		f.add(stepNice, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, c.Policy.Nice)
+	if c.Nice > 0 {
+		f.add(stepNice, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, c.Nice)
 	}
 	return nil
 }
@@ -250,10 +250,14 @@ func (f *forked) finish(c Command) error {
 		f.add(stepDescriptors, unix.SYS_DUP3, fd, i, 0)
 	}
 	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, len(c.Files), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
-	if err := f.limit(c.Policy); err != nil {
+	limits, err := c.limits()
+	if err != nil {
 		return err
 	}
-	if w := c.Policy.Wall; w != nil {
+	for resource, limit := range limits {
+		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, resource, &limit, 0)
+	}
+	if w := c.Wall; w != nil {
 		f.giveUpPrivileges()
 		if err := f.landlock(w); err != nil {
 			return fmt.Errorf("prepare the second wall: %w", err)
@@ -307,29 +311,6 @@ func (f *forked) above(fd int) (int, error) {
 	return fd, unix.SetNonblock(fd, false)
 }
 
-// limit sets resource limits: those of the policy, or lower ones in force.
-func (f *forked) limit(p Policy) error {
-	limits := []struct {
-		resource int
-		value    uint64
-	}{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, p.OpenFiles}, {unix.RLIMIT_FSIZE, p.FileBytes}}
-	for _, l := range limits {
-		if l.value == 0 && l.resource != unix.RLIMIT_CORE {
-			continue
-		}
-		var now unix.Rlimit
-		if err := unix.Getrlimit(l.resource, &now); err != nil {
-			return fmt.Errorf("read a resource limit: %w", err)
-		}
-		value := min(l.value, now.Max)
-		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, l.resource, &unix.Rlimit{Cur: value, Max: value}, 0)
-	}
-	if p.FileBytes > 0 { // a longer write is an error, not the child's end
-		f.add(stepSignals, unix.SYS_RT_SIGACTION, int(syscall.SIGXFSZ), &sigaction{handler: signalIgnore}, 0, signalSetSize)
-	}
-	return nil
-}
-
 // giveUpPrivileges leaves the child no capability, and none to get.
 func (f *forked) giveUpPrivileges() {
 	none := syscall.EPERM // it has none to take away
@@ -348,18 +329,6 @@ func (f *forked) giveUpPrivileges() {
 }
 
 func (f *forked) close() { closeAll(f.opened) }
-
-// sigaction is the kernel's own, rt_sigaction(2), as far as it is needed to
-// ignore a signal: the rest is zero.
-type sigaction struct {
-	handler uintptr
-	_       [3]uintptr
-}
-
-const (
-	signalIgnore  = 1 // SIG_IGN
-	signalSetSize = 8 // bytes of the kernel's signal set
-)
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()

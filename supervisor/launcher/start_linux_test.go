@@ -24,8 +24,8 @@ func TestAStartHasAnEnd(t *testing.T) {
 	defer f.close()
 	last := f.list[len(f.list)-1]
 	f.list = f.list[:len(f.list)-1]
-	self := f.add(stepSignals, unix.SYS_GETPID)
-	f.add(stepSignals, unix.SYS_KILL, self, int(syscall.SIGSTOP))
+	self := f.add(stepLimits, unix.SYS_GETPID)
+	f.add(stepLimits, unix.SYS_KILL, self, int(syscall.SIGSTOP))
 	f.list = append(f.list, last)
 	collected := make(chan bool)
 	go func() {

@@ -48,7 +48,6 @@ const (
 	stepDirectory   step = "enter its directory"
 	stepDescriptors step = "close inherited descriptors"
 	stepLimits      step = "set its limits"
-	stepSignals     step = "ignore SIGXFSZ"
 	stepPrivileges  step = "give up privileges"
 	stepWall        step = "raise the second wall"
 	stepFilter      step = "load the system call filter"

@@ -46,7 +46,7 @@ var mapping = sync.OnceValues(func() (int, error) {
 		{ContainerID: otherUser + 1, HostID: otherUser + 1, Size: 1<<31 - 1 - otherUser},
 	}
 	process := exec.Cmd{
-		Path: self, Args: []string{otherName}, Env: []string{}, Dir: "/",
+		Path: self, Args: KeeperArgv(), Env: []string{}, Dir: "/",
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Pdeathsig: syscall.SIGKILL},
 	}
 	stdin, err := process.StdinPipe()

@@ -33,7 +33,7 @@ func probeProfile() error {
 	defer func() { _ = null.Close() }()
 	started, err := Start(Command{
 		Path: program, Dir: "/", Files: []*os.File{null, null, null},
-		Policy: Policy{Wall: &Wall{Level: Landlock, Places: []Place{{Path: program, Access: Read | Execute}}}},
+		Wall: &Wall{Level: Landlock, Places: []Place{{Path: program, Access: Read | Execute}}},
 	})
 	if err != nil {
 		return err

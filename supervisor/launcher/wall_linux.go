@@ -198,7 +198,7 @@ var Offered = sync.OnceValue(func() Support {
 // probe raises a wall around a process that ends at once: it has nothing to execute
 // there.
 func probe(level Level) error {
-	_, err := Start(Command{Path: "/nothing", Dir: "/", Policy: Policy{Wall: &Wall{Level: level}}})
+	_, err := Start(Command{Path: "/nothing", Dir: "/", Wall: &Wall{Level: level}})
 	var failed *stepError
 	if errors.As(err, &failed) && failed.step == stepExecute {
 		return nil // all that comes before has been done
