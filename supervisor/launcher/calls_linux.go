@@ -68,7 +68,7 @@ const withOwnRoot = `
 
 // absent are calls that libraries try and do without. Of clone3's flags, which are
 // in memory, a filter sees nothing: the C library takes clone instead.
-func (f Filter) absent() string {
+func (f filter) absent() string {
 	names := `
 		clone3 io_uring_setup io_uring_enter io_uring_register io_setup
 		futex_waitv futex_wake futex_wait futex_requeue mseal map_shadow_stack cachestat
@@ -76,10 +76,10 @@ func (f Filter) absent() string {
 		landlock_create_ruleset landlock_add_rule landlock_restrict_self
 		setxattrat getxattrat listxattrat removexattrat statmount listmount
 		lsm_get_self_attr lsm_set_self_attr lsm_list_modules open_tree_attr uretprobe openat2`
-	if !f.Processes {
+	if !f.processes {
 		names += " pidfd_open membarrier memfd_create"
 	}
-	if !f.OwnRoot {
+	if !f.ownRoot {
 		names += " fchmodat2"
 	}
 	return names
@@ -97,7 +97,17 @@ const (
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PARENT | unix.CLONE_PTRACE
 
-func (f Filter) rules() []rule {
+// option is a rule for some of a level's socket options.
+func option(level uint32, names ...uint32) rule {
+	return rule{names: "setsockopt getsockopt", when: []condition{arg(1, level), arg(2, names...)}}
+}
+
+// socket are conditions on socket(2), whatever its flags.
+func socket(domain, kind, protocol condition) []condition {
+	return []condition{domain, kind.of(^uint32(socketFlags)), protocol}
+}
+
+func (f filter) rules() []rule {
 	rules := []rule{
 		{names: anywhere},
 		{names: execute},
@@ -116,59 +126,59 @@ func (f Filter) rules() []rule {
 		{names: "setpriority", when: []condition{arg(0, unix.PRIO_PROCESS), arg(1, 0)}},
 		{names: "personality", when: []condition{arg(0, 0xffffffff)}}, // which only asks
 		// A descriptor's times; those of a path are not.
-		{names: "utimensat", when: null(1)},
+		{names: "utimensat", when: []condition{arg(1, 0), upper(arg(1, 0))}},
 		// Not F_SETOWN and F_SETSIG, which have signals sent to any process, nor
 		// leases and watching of directories.
 		{names: "fcntl", when: []condition{arg(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
 			unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
 			unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS)}},
-		{names: "ioctl", when: []condition{arg(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex)}},
+		{names: "ioctl", when: []condition{arg(1, unix.TCGETS, unix.TCGETS2, unix.TIOCGWINSZ, unix.TIOCINQ, fionbio, fioclex, fionclex)}},
 		{names: "prctl", when: []condition{arg(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_CAPBSET_READ, unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS,
 			unix.PR_GET_DUMPABLE, unix.PR_GET_SECCOMP, unix.PR_GET_PDEATHSIG)}},
 		{names: "prctl", when: []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
 		{names: "arch_prctl", when: []condition{arg(0, archSetFS, archGetFS, archCETStatus, archShadowStackStatus)}},
 
 		// TCP; what it reaches is decided elsewhere.
-		{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_TCP)}},
+		{names: "socket", when: socket(arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM), arg(2, 0, unix.IPPROTO_TCP))},
 		{names: "socketpair", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}},
 		{names: "sendto sendmmsg", when: []condition{arg(3, 0).of(^uint32(messageFlags))}},
 		{names: "sendmsg", when: []condition{arg(2, 0).of(^uint32(messageFlags))}},
 		// No filters of its own, no Fast Open, no TLS in the kernel, no tables of rules.
-		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
-			unix.SO_BROADCAST, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDTIMEO, unix.SO_RCVTIMEO)}},
-		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_TCP), arg(2, unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL,
-			unix.TCP_KEEPCNT, unix.TCP_QUICKACK, unix.TCP_USER_TIMEOUT)}},
-		{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_V6ONLY, unix.IPV6_UNICAST_HOPS)}},
+		option(unix.SOL_SOCKET, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
+			unix.SO_BROADCAST, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDTIMEO, unix.SO_RCVTIMEO),
+		option(unix.SOL_TCP, unix.TCP_NODELAY, unix.TCP_CORK, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL,
+			unix.TCP_KEEPCNT, unix.TCP_QUICKACK, unix.TCP_USER_TIMEOUT),
+		option(unix.SOL_IPV6, unix.IPV6_V6ONLY, unix.IPV6_UNICAST_HOPS),
 		{names: "getsockopt", when: []condition{arg(1, unix.SOL_SOCKET), arg(2, unix.SO_ERROR, unix.SO_TYPE, unix.SO_DOMAIN, unix.SO_PROTOCOL,
 			unix.SO_ACCEPTCONN, unix.SO_PEERCRED)}},
 	}
-	if f.OwnRoot {
+	if f.ownRoot {
 		rules = append(rules, rule{names: withOwnRoot},
 			rule{names: "chmod", when: []condition{arg(1, 0).of(setsID)}},
 			rule{names: "fchmodat fchmodat2", when: []condition{arg(2, 0).of(setsID)}},
 		)
 	}
-	if f.Network {
+	if f.network {
 		rules = append(rules,
 			// UDP, for names, QUIC and datagrams that are granted.
-			rule{names: "socket", when: []condition{arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, 0, unix.IPPROTO_UDP)}},
-			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IP), arg(2, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
+			rule{names: "socket", when: socket(arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_DGRAM), arg(2, 0, unix.IPPROTO_UDP))},
+			option(unix.SOL_IP, unix.IP_TOS, unix.IP_TTL, unix.IP_PKTINFO, unix.IP_MTU_DISCOVER,
 				unix.IP_RECVERR, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_MULTICAST_IF, unix.IP_MULTICAST_TTL, unix.IP_MULTICAST_LOOP,
-				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_DROP_SOURCE_MEMBERSHIP)}},
-			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_IPV6), arg(2, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
+				unix.IP_ADD_MEMBERSHIP, unix.IP_DROP_MEMBERSHIP, unix.IP_ADD_SOURCE_MEMBERSHIP, unix.IP_DROP_SOURCE_MEMBERSHIP),
+			option(unix.SOL_IPV6, unix.IPV6_MULTICAST_IF, unix.IPV6_MULTICAST_HOPS, unix.IPV6_MULTICAST_LOOP,
 				unix.IPV6_JOIN_GROUP, unix.IPV6_LEAVE_GROUP, unix.IPV6_MTU_DISCOVER, unix.IPV6_RECVERR, unix.IPV6_RECVPKTINFO, unix.IPV6_PKTINFO,
-				unix.IPV6_RECVTCLASS, unix.IPV6_TCLASS, unix.IPV6_DONTFRAG, unix.IPV6_RECVHOPLIMIT)}},
-			rule{names: "setsockopt getsockopt", when: []condition{arg(1, unix.SOL_UDP), arg(2, unix.UDP_SEGMENT, unix.UDP_GRO)}},
+				unix.IPV6_RECVTCLASS, unix.IPV6_TCLASS, unix.IPV6_DONTFRAG, unix.IPV6_RECVHOPLIMIT),
+			option(unix.SOL_UDP, unix.UDP_SEGMENT, unix.UDP_GRO),
 		)
 	}
-	if f.Interfaces { // getifaddrs(3); reading needs no right, and changing has none
-		rules = append(rules, rule{names: "socket", when: []condition{arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM).of(^uint32(socketFlags)), arg(2, unix.NETLINK_ROUTE)}})
+	if f.interfaces { // getifaddrs(3); reading needs no right, and changing has none
+		rules = append(rules, rule{names: "socket", when: socket(arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM), arg(2, unix.NETLINK_ROUTE))})
 	}
-	local := rule{names: "socket", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}}
+	local := rule{names: "socket", when: socket(arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET), arg(2, 0))}
 	// Where they are refused, the C library still asks for a daemon that caches names.
-	local.knownRefused = !f.Network && !(f.Processes && f.OwnRoot)
+	local.knownRefused = !f.network && !(f.processes && f.ownRoot)
 	rules = append(rules, local)
-	if f.Processes {
+	if f.processes {
 		rules = append(rules,
 			rule{names: withProcesses},
 			rule{names: "clone", when: []condition{arg(0, 0).of(namespaces)}},
@@ -177,7 +187,7 @@ func (f Filter) rules() []rule {
 			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT | setsID)}},
 			rule{names: "ioctl", when: []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
 		)
-		if f.OwnRoot {
+		if f.ownRoot {
 			rules = append(rules, rule{names: withProcessesAndOwnRoot})
 		}
 	}
@@ -193,7 +203,6 @@ const (
 
 // Values that have no name in the unix package, or not on each architecture.
 const (
-	tcgets2   = 0x802c542a
 	fionbio   = 0x5421
 	fioclex   = 0x5451
 	fionclex  = 0x5450

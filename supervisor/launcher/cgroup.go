@@ -48,28 +48,28 @@ func (c *Cgroup) BoundsProcessors() bool { return c != nil && c.cpu != "" }
 func (c *Cgroup) BoundProcessors(n float64) {
 	period := processorPeriod.Microseconds()
 	quota := int64(n * float64(period))
-	c.setProcessors(2, "cpu.max", fmt.Sprint(quota, period))
-	c.setProcessors(1, "cpu.cfs_period_us", fmt.Sprint(period))
-	c.setProcessors(1, "cpu.cfs_quota_us", fmt.Sprint(quota))
+	c.setProcessors("cpu.cfs_period_us", fmt.Sprint(period), "cpu.max", fmt.Sprint(quota, period))
+	c.setProcessors("cpu.cfs_quota_us", fmt.Sprint(quota), "", "")
 }
 
 // Yield leaves the processors to all others as far as they want them, where the
 // machine can hold that: a quarter of what another cgroup gets is left.
-func (c *Cgroup) Yield() {
-	c.setProcessors(2, "cpu.weight", "5")
-	c.setProcessors(1, "cpu.shares", "51")
-}
+func (c *Cgroup) Yield() { c.setProcessors("cpu.shares", "51", "cpu.weight", "5") }
 
 // Resume takes back what Yield has left to others.
-func (c *Cgroup) Resume() {
-	c.setProcessors(2, "cpu.weight", "100")
-	c.setProcessors(1, "cpu.shares", "1024")
-}
+func (c *Cgroup) Resume() { c.setProcessors("cpu.shares", "1024", "cpu.weight", "100") }
 
-// setProcessors writes to one of the files that hold the cgroup's processor time, if
-// the cgroup is of that version. Where that fails, the child's niceness is left.
-func (c *Cgroup) setProcessors(version int, name, text string) {
-	if c.BoundsProcessors() && c.unified == (version == 2) {
+// setProcessors writes to a file that holds the cgroup's processor time, by its name in
+// each version. Where that fails, the child's niceness is left.
+func (c *Cgroup) setProcessors(name1, text1, name2, text2 string) {
+	if !c.BoundsProcessors() {
+		return
+	}
+	name, text := name1, text1
+	if c.unified {
+		name, text = name2, text2
+	}
+	if name != "" {
 		_ = os.WriteFile(filepath.Join(c.cpu, name), []byte(text), 0)
 	}
 }

@@ -80,9 +80,8 @@ func removeCgroups(children map[int]Kept) bool {
 	all := true
 	for _, child := range children {
 		for _, procs := range child.Cgroup {
-			if err := syscall.Rmdir(filepath.Dir(procs)); err != nil && err != syscall.ENOENT {
-				all = false
-			}
+			err := syscall.Rmdir(filepath.Dir(procs))
+			all = all && (err == nil || err == syscall.ENOENT)
 		}
 	}
 	return all

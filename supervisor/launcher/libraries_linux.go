@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -97,8 +98,8 @@ func askLoader(executable string) ([]string, error) {
 	loader := ""
 	for _, part := range file.Progs {
 		if part.Type == elf.PT_INTERP {
-			text := make([]byte, part.Filesz)
-			if _, err := part.ReadAt(text, 0); err != nil {
+			text, err := io.ReadAll(part.Open())
+			if err != nil {
 				return nil, fmt.Errorf("look at %s for its loader: %w", executable, err)
 			}
 			loader = string(bytes.TrimRight(text, "\x00"))

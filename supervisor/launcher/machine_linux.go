@@ -3,7 +3,6 @@ package launcher
 import (
 	"errors"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 )
@@ -29,13 +28,10 @@ func lookAtMachine() machine {
 		maxNamespaces:     read("/proc/sys/user/max_user_namespaces"),
 		appArmor:          read("/proc/self/attr/current"),
 	}
-	if match := seccompLine.FindStringSubmatch(read("/proc/self/status")); match != nil {
-		m.seccomp = match[1]
-	}
+	_, status, _ := strings.Cut(read("/proc/self/status"), "\nSeccomp:\t")
+	m.seccomp, _, _ = strings.Cut(status, "\n")
 	return m
 }
-
-var seccompLine = regexp.MustCompile(`(?m)^Seccomp:\s*(\d)`)
 
 // refusal says what failed when namespaces were tried, and which settings are the
 // likely reason.

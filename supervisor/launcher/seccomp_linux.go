@@ -13,23 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Filter says which system calls a child is left: what Deno needs, and what the
-// grants of its run add.
-type Filter struct {
-	// Processes: the operator granted programs or native libraries.
-	Processes bool
-	// Network: a network beyond loopback is granted, so the child is in the
-	// host's network namespace.
-	Network bool
-	// OwnRoot: the child has a root and process IDs of its own, so that no path
-	// and no process ID leads to what is not the child's.
-	OwnRoot bool
-	// Interfaces: the names and addresses of the machine's network interfaces are
-	// granted.
-	Interfaces bool
-
-	// watched has the calls that are refused told to us, who refuse them then.
-	watched bool
+// filter says which system calls a child may make: those that Deno needs, and
+// those that the grants of its run add.
+type filter struct {
+	processes  bool // it may start processes
+	network    bool // it is in the machine's network
+	interfaces bool // it may list the machine's network interfaces
+	ownRoot    bool // no path and no process ID leads to what is not the child's
+	watched    bool // refused calls are reported to us, who refuse them then
 }
 
 // answer is what a filter gives for a system call.
@@ -48,17 +39,10 @@ const (
 // values. The kernel takes an int, and looks at the low word alone, so what a
 // filter says of the other would be said of another call than the kernel makes.
 type condition struct {
-	offset uint32 // in seccomp_data, seccomp(2)
+	offset uint32 // in seccomp_data, seccomp(2); the word order is that of amd64 and arm64
 	mask   uint32
 	values []uint32
 }
-
-// Parts of seccomp_data. The word order is that of amd64 and arm64.
-const (
-	numberOffset       = 0
-	architectureOffset = 4
-	argumentsOffset    = 16
-)
 
 // ownProcess stands in a condition for the process's own ID, which is not known
 // before there is one (see ownIDs). It is no process's.
@@ -66,19 +50,14 @@ const ownProcess = 0xfffffff1
 
 // arg is a condition on an argument of a C type of at most 32 bits: a value or more.
 func arg(n uint32, values ...uint32) condition {
-	return condition{argumentsOffset + 8*n, ^uint32(0), values}
+	return condition{16 + 8*n, ^uint32(0), values}
 }
 
 // of leaves only these bits to be compared.
 func (c condition) of(bits uint32) condition { c.mask = bits; return c }
 
-// null is a condition on a pointer.
-func null(n uint32) []condition {
-	low := arg(n, 0)
-	high := low
-	high.offset += 4
-	return []condition{low, high}
-}
+// upper is a condition on the upper half of an argument, which is a pointer.
+func upper(c condition) condition { c.offset += 4; return c }
 
 // rule allows system calls, by names with spaces between, when all conditions hold.
 // A call may be in more than one.
@@ -89,20 +68,37 @@ type rule struct {
 	knownRefused bool
 }
 
-// systemCallFilter gives a child's filter, for it alone.
-func systemCallFilter(f Filter) (unix.SockFprog, error) {
-	filter, err := assembled(f)
-	if err != nil {
-		return unix.SockFprog{}, fmt.Errorf("assemble the system call filter: %w", err)
+// assembled holds the programs of filters that have been used.
+var assembled = struct {
+	sync.Mutex
+	by map[filter][]unix.SockFilter
+}{by: map[filter][]unix.SockFilter{}}
+
+// assemble gives the filter's program, for one child alone.
+func (f filter) assemble() (*unix.SockFprog, error) {
+	assembled.Lock()
+	defer assembled.Unlock()
+	if assembled.by[f] == nil {
+		info, err := arch.GetInfo("")
+		if err != nil {
+			return nil, fmt.Errorf("assemble the system call filter: %w", err)
+		}
+		raw, err := bpf.Assemble(f.program(info))
+		if err != nil {
+			return nil, fmt.Errorf("assemble the system call filter: %w", err)
+		}
+		for _, r := range raw {
+			assembled.by[f] = append(assembled.by[f], unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K})
+		}
 	}
-	filter = slices.Clone(filter)
-	return unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
+	own := slices.Clone(assembled.by[f])
+	return &unix.SockFprog{Len: uint16(len(own)), Filter: &own[0]}, nil
 }
 
 // ownIDs are the places of the filter in which the process's own ID must be
 // written before it is loaded; without that, the filter refuses more.
-func ownIDs(filter unix.SockFprog) (places []*uint32) {
-	instructions := unsafe.Slice(filter.Filter, filter.Len)
+func ownIDs(program *unix.SockFprog) (places []*uint32) {
+	instructions := unsafe.Slice(program.Filter, program.Len)
 	for i := range instructions {
 		if in := &instructions[i]; in.Code == unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K && in.K == ownProcess {
 			places = append(places, &in.K)
@@ -111,47 +107,20 @@ func ownIDs(filter unix.SockFprog) (places []*uint32) {
 	return places
 }
 
-var (
-	assembledMu sync.Mutex
-	assembledBy = map[Filter][]unix.SockFilter{}
-)
-
-func assembled(f Filter) ([]unix.SockFilter, error) {
-	assembledMu.Lock()
-	defer assembledMu.Unlock()
-	if filter, ok := assembledBy[f]; ok {
-		return filter, nil
-	}
-	info, err := arch.GetInfo("")
-	if err != nil {
-		return nil, err
-	}
-	raw, err := bpf.Assemble(f.program(info))
-	if err != nil {
-		return nil, err
-	}
-	filter := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	assembledBy[f] = filter
-	return filter, nil
-}
-
 // program is the filter for an architecture: calls by another convention than
 // its own are refused (i386's), or have no number here (x32's).
-func (f Filter) program(info *arch.Info) []bpf.Instruction {
+func (f filter) program(info *arch.Info) []bpf.Instruction {
 	return append([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: architectureOffset, Size: 4},
+		bpf.LoadAbsolute{Off: 4, Size: 4}, // the architecture
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
 		bpf.RetConstant{Val: uint32(f.unless(refused))},
-		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
+		bpf.LoadAbsolute{Off: 0, Size: 4}, // the number
 	}, search(f.calls(info))...)
 }
 
 // unless is the answer to a call that no rule allows: it is told to us first where
 // that is wanted.
-func (f Filter) unless(a answer) answer {
+func (f filter) unless(a answer) answer {
 	if f.watched {
 		return asked
 	}
@@ -167,7 +136,7 @@ type span struct {
 
 // calls are the answers to all numbers, in their order. A number without a name is
 // of a call that is newer than this program.
-func (f Filter) calls(info *arch.Info) (spans []span) {
+func (f filter) calls(info *arch.Info) (spans []span) {
 	rules := map[string][]rule{}
 	for _, r := range f.rules() {
 		for name := range strings.FieldsSeq(r.names) {

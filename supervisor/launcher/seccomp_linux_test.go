@@ -13,14 +13,14 @@ import (
 )
 
 var (
-	deno      = Filter{}
-	rooted    = Filter{OwnRoot: true}
-	networked = Filter{Network: true}
-	programs  = Filter{Processes: true, Network: true}
-	wide      = Filter{Processes: true, OwnRoot: true}
-	most      = Filter{Processes: true, Network: true, OwnRoot: true}
+	deno      = filter{}
+	rooted    = filter{ownRoot: true}
+	networked = filter{network: true}
+	programs  = filter{processes: true, network: true}
+	wide      = filter{processes: true, ownRoot: true}
+	most      = filter{processes: true, network: true, ownRoot: true}
 
-	filters = []Filter{deno, rooted, networked, programs, wide, most, {Processes: true}, {Network: true, OwnRoot: true}, {Interfaces: true}}
+	filters = []filter{deno, rooted, networked, programs, wide, most, {processes: true}, {network: true, ownRoot: true}, {interfaces: true}}
 )
 
 // filterMachine runs a filter as the kernel would.
@@ -31,7 +31,7 @@ type filterMachine struct {
 	size int
 }
 
-func newMachine(t *testing.T, f Filter, info *arch.Info) filterMachine {
+func newMachine(t *testing.T, f filter, info *arch.Info) filterMachine {
 	t.Helper()
 	program := f.program(info)
 	if _, err := bpf.Assemble(program); err != nil { // its own limits: lengths of jumps
@@ -71,7 +71,7 @@ func TestSystemCallFilter(t *testing.T) {
 	for _, row := range []struct {
 		name      string
 		call      string
-		filter    Filter
+		filter    filter
 		arguments []uint64
 		want      answer
 	}{
@@ -100,12 +100,12 @@ func TestSystemCallFilter(t *testing.T) {
 		{"a raw socket", "socket", most, []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, refused},
 		{"a packet socket", "socket", most, []uint64{unix.AF_PACKET, unix.SOCK_RAW, 0}, refused},
 		{"netlink", "socket", most, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, refused},
-		{"netlink to list interfaces", "socket", Filter{Interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}, allowed},
-		{"netlink for another purpose", "socket", Filter{Interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, refused},
-		{"a call that is told", "ptrace", Filter{watched: true}, nil, asked},
-		{"arguments that are told", "socket", Filter{watched: true}, []uint64{unix.AF_PACKET}, asked},
-		{"a call that is known to be tried", "clone3", Filter{watched: true}, nil, absent},
-		{"arguments that are known to be tried", "socket", Filter{watched: true}, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refused},
+		{"netlink to list interfaces", "socket", filter{interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW | unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE}, allowed},
+		{"netlink for another purpose", "socket", filter{interfaces: true}, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, refused},
+		{"a call that is told", "ptrace", filter{watched: true}, nil, asked},
+		{"arguments that are told", "socket", filter{watched: true}, []uint64{unix.AF_PACKET}, asked},
+		{"a call that is known to be tried", "clone3", filter{watched: true}, nil, absent},
+		{"arguments that are known to be tried", "socket", filter{watched: true}, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refused},
 		{"a socket with a path", "socket", deno, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refused},
 		{"a socket with a path, on a network", "socket", networked, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, allowed},
 		{"Fast Open", "sendto", most, []uint64{3, 0, 0, unix.MSG_FASTOPEN}, refused},
@@ -210,7 +210,7 @@ func TestTheListsNameSystemCalls(t *testing.T) {
 }
 
 // plain is what the lists say of a call.
-func (f Filter) plain(name string, arguments []uint64) answer {
+func (f filter) plain(name string, arguments []uint64) answer {
 	if name == "" {
 		return absent
 	}
@@ -249,7 +249,7 @@ func names(list, name string) bool {
 }
 
 // randomArguments are near to what the conditions on the call compare.
-func (f Filter) randomArguments(random *rand.Rand, name string) []uint64 {
+func (f filter) randomArguments(random *rand.Rand, name string) []uint64 {
 	arguments := make([]uint64, 6)
 	for i := range arguments {
 		arguments[i] = random.Uint64() >> random.IntN(65)
@@ -275,14 +275,14 @@ func (f Filter) randomArguments(random *rand.Rand, name string) []uint64 {
 }
 
 func TestOwnIDIsOnlyThisChilds(t *testing.T) {
-	one, err := systemCallFilter(deno)
+	one, err := deno.assemble()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, place := range ownIDs(one) {
 		*place = 1234
 	}
-	other, err := systemCallFilter(deno)
+	other, err := deno.assemble()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,10 +51,14 @@ type told struct {
 	Profile string
 }
 
-// becomeChild makes the process that it is in the child.
-func becomeChild() {
-	fmt.Fprintln(os.Stderr, "rillbox: cannot start the child:", launch())
-	os.Exit(FailureStatus)
+// launcherName is argv[0] of our own binary on its way to a child.
+const launcherName = "rillbox-launcher"
+
+func init() {
+	if os.Args[0] == launcherName {
+		fmt.Fprintln(os.Stderr, "rillbox: cannot start the child:", launch())
+		os.Exit(FailureStatus)
+	}
 }
 
 // launch returns only when it fails.

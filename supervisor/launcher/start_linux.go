@@ -14,19 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeChild is of other systems' way to start a child.
-func becomeChild() {}
-
 // Start starts a child. It must be called from a thread that lives as long as
 // the child may: the kernel ends the child with SIGKILL when that thread ends.
-//
-// The child shares this process's memory, as with vfork(2), and makes nothing but
-// system calls until execve, all of them prepared here. That costs a small part of
-// what executing our own binary once more did (6 ms of processor time), and spares
-// a copy of our page tables and of each page that we write to meanwhile (2 ms).
 func Start(c Command) (Started, error) {
 	f, err := prepare(c)
-	defer f.close()
+	defer func() { closeAll(f.opened) }()
 	var started Started
 	if err == nil {
 		started, err = f.start()
@@ -37,24 +29,24 @@ func Start(c Command) (Started, error) {
 	return started, nil
 }
 
-// start forks the child, and sees it become what it should.
+// start forks the child, and returns when it has been executed.
 func (f *forked) start() (s Started, err error) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
-	begun := f.bound(startTime)
-	pid, errno := f.fork() // it has been executed, or has ended
+	inTime := f.bound(startTime)
+	pid, errno := f.fork()
 	syscall.ForkLock.Unlock()
-	inTime := begun()
+	executed := inTime()
 	if f.other { // in our memory, the child became another user
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 	}
 	if errno != 0 {
 		return s, fmt.Errorf("fork: %w", errno)
 	}
-	s.Process, _ = os.FindProcess(pid) // on Unix it finds any
+	s.Process, _ = os.FindProcess(pid) // it never fails on Unix
 	descriptors, err := f.receive()
 	runtime.KeepAlive(f)
-	if !inTime {
+	if !executed {
 		closeAll(descriptors)
 		err = fmt.Errorf("it was not executed within %v", startTime)
 	}
@@ -83,28 +75,24 @@ func (f *forked) start() (s Started, err error) {
 // it, or waits for a file system that hangs, holds the thread that started it.
 var startTime = 10 * time.Second
 
-// bound ends the child unless over, which must be called before the process is waited
-// for, is called in time; over says whether it was.
-func (f *forked) bound(limit time.Duration) (over func() bool) {
-	done, inTime := make(chan struct{}), make(chan bool)
+// bound kills the child after a time, unless inTime is called before, and the process
+// waited for after that; inTime says whether it was alive until then.
+func (f *forked) bound(limit time.Duration) (inTime func() bool) {
+	done, alive := make(chan struct{}), make(chan bool)
 	go func() {
-		ended := false
+		killed := false
 		for after := time.After(limit); ; after = time.After(10 * time.Millisecond) { // it may not be there yet
 			select {
 			case <-done:
-				inTime <- !ended
+				alive <- !killed
 				return
 			case <-after:
-				if pid := atomic.LoadInt32(&f.child); pid != 0 && syscall.Kill(int(pid), syscall.SIGKILL) == nil {
-					ended = true
-				}
+				pid := atomic.LoadInt32(&f.child)
+				killed = pid != 0 && syscall.Kill(int(pid), syscall.SIGKILL) == nil || killed
 			}
 		}
 	}()
-	return func() bool {
-		close(done)
-		return <-inTime
-	}
+	return func() bool { close(done); return <-alive }
 }
 
 // stepError says which step of a child's start failed, and about what.
@@ -119,20 +107,17 @@ func (e *stepError) Error() string {
 	if e.about != "" {
 		text += ": " + e.about
 	}
-	if e.replaced() {
+	if e.Is(ErrReplaced) {
 		return text + ": " + ErrReplaced.Error()
 	}
 	return text + ": " + e.errno.Error()
 }
 
-// replaced says that what was judged is not what is there any more.
-func (e *stepError) replaced() bool {
+// Is says that the error is ErrReplaced: what was judged is not there any more.
+func (e *stepError) Is(target error) bool {
 	gone := e.errno == syscall.ESTALE || e.errno == syscall.ELOOP || e.errno == syscall.ENOENT
-	return gone && e.about != "" && (e.step == stepPlace || e.step == stepRoot)
+	return target == ErrReplaced && gone && e.about != "" && (e.step == stepPlace || e.step == stepRoot)
 }
-
-// Is says that the error is ErrReplaced.
-func (e *stepError) Is(target error) bool { return target == ErrReplaced && e.replaced() }
 
 func (e *stepError) Unwrap() error { return e.errno }
 
@@ -278,9 +263,9 @@ func (f *forked) finish(c Command) error {
 // loadFilter loads the system call filter.
 func (f *forked) loadFilter(w *Wall) error {
 	f.watch = reportRefused.Load()
-	program, err := systemCallFilter(Filter{
-		Processes: w.Processes, Network: w.Network, Interfaces: w.Interfaces, OwnRoot: w.Level == Namespaces, watched: f.watch != nil,
-	})
+	program, err := filter{
+		processes: w.Processes, network: w.Network, interfaces: w.Interfaces, ownRoot: w.Level == Namespaces, watched: f.watch != nil,
+	}.assemble()
 	if err != nil {
 		return err
 	}
@@ -288,9 +273,9 @@ func (f *forked) loadFilter(w *Wall) error {
 		f.add(stepFilter, unix.SYS_GETPID).gives = (*int32)(unsafe.Pointer(own))
 	}
 	if f.watch == nil {
-		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, &program)
+		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
 	} else {
-		f.hand(stepFilter, f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, &program))
+		f.hand(stepFilter, f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, program))
 	}
 	return nil
 }
@@ -328,8 +313,6 @@ func (f *forked) giveUpPrivileges() {
 	f.add(stepPrivileges, unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).fine = anyError
 }
 
-func (f *forked) close() { closeAll(f.opened) }
-
 //go:linkname beforeFork syscall.runtime_BeforeFork
 func beforeFork()
 
@@ -345,17 +328,17 @@ func enterSystemCall()
 //go:linkname exitSystemCall runtime.exitsyscall
 func exitSystemCall()
 
-// rawVforkSyscall is the standard library's: as with vfork(2), the child runs in this
-// process's memory, on this stack, while the thread that called it waits for the
-// child's execve or end.
+// rawVforkSyscall is the standard library's. The child runs on this stack, while the
+// thread that called it waits for the child's execve or end, as with vfork(2).
 //
 //go:noescape
 func rawVforkSyscall(trap, a1, a2, a3 uintptr) (r1 uintptr, err syscall.Errno)
 
-// fork starts the child. There it never returns: only this thread of the Go
-// runtime goes on, in memory that all others use, so nothing but system calls can
-// be made, and nothing be written but its own variables and what calls give. Those
-// of the parent are the same: it uses none that the child has written.
+// fork starts the child, which shares this process's memory until its execve: that
+// spares a copy of our page tables and of each page that we write to meanwhile (2 ms).
+// In the child it never returns. Only this thread of the Go runtime goes on there, so it
+// makes nothing but system calls, and writes nothing but its own variables, of which the
+// parent uses none, and what calls give.
 //
 //go:noinline
 //go:norace

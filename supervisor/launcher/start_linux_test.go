@@ -21,7 +21,7 @@ func TestAStartHasAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
+	defer func() { closeAll(f.opened) }()
 	last := f.list[len(f.list)-1]
 	f.list = f.list[:len(f.list)-1]
 	self := f.add(stepLimits, unix.SYS_GETPID)
