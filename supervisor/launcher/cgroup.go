@@ -97,10 +97,8 @@ func (c *Cgroup) Kill() {
 	if c == nil {
 		return
 	}
-	// Version 1 can't, nor can Linux before 5.14. The process group is killed as
-	// well; Remove fails if any is left.
-	if os.WriteFile(filepath.Join(c.dirs[0], "cgroup.kill"), []byte("1"), 0) != nil {
-		_ = killListed(c.Join()[0])
+	if os.WriteFile(filepath.Join(c.dirs[0], "cgroup.kill"), []byte("1"), 0) != nil { // version 1, or Linux before 5.14
+		_ = killListed(c.Join()[0]) // the process group is killed as well; Remove fails if any is left
 	}
 }
 

@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,7 +27,7 @@ var unified = sync.OnceValue(func() bool {
 // evenly between cgroups, whatever number of threads they have, and can be
 // bounded, where the machine can do that.
 func NewCgroup(name string, memory, tasks int64) (*Cgroup, error) {
-	return newCgroup(name, memory, tasks, sharesProcessors())
+	return makeCgroup(ownCgroups(), unified(), name, memory, tasks, sharesProcessors())
 }
 
 // OfferedCgroup says whether cgroups can be made here, by making one.
@@ -36,33 +35,25 @@ var OfferedCgroup = sync.OnceValue(func() CgroupSupport {
 	if err := probeCgroup(false); err != nil {
 		return CgroupSupport{Detail: err.Error()}
 	}
-	detail := "version 1"
+	s := CgroupSupport{Offered: true, Processors: sharesProcessors(), Detail: "version 1"}
 	if unified() {
-		detail = "version 2"
+		s.Detail = "version 2"
 	}
-	if !sharesProcessors() {
-		detail += ", without processor time: a program with many threads gets more than its share"
+	if !s.Processors {
+		s.Detail += ", without processor time: a program with many threads gets more than its share"
 	}
-	return CgroupSupport{Offered: true, Processors: sharesProcessors(), Detail: detail}
+	return s
 })
 
 // sharesProcessors says whether cgroups here can have processor time.
 var sharesProcessors = sync.OnceValue(func() bool { return probeCgroup(true) == nil })
 
 func probeCgroup(processors bool) error {
-	probe, err := newCgroup(fmt.Sprintf("rillbox-%d-probe", os.Getpid()), 64<<20, 16, processors)
+	probe, err := makeCgroup(ownCgroups(), unified(), fmt.Sprintf("rillbox-%d-probe", os.Getpid()), 64<<20, 16, processors)
 	if err != nil {
 		return err
 	}
 	return probe.Remove()
-}
-
-func newCgroup(name string, memory, tasks int64, processors bool) (*Cgroup, error) {
-	own, err := ownCgroups()
-	if err != nil {
-		return nil, fmt.Errorf("find our own cgroup: %w", err)
-	}
-	return makeCgroup(own, unified(), name, memory, tasks, processors)
 }
 
 // makeCgroup makes a cgroup in the directories of others, by controller.
@@ -118,10 +109,10 @@ func passOn(dir, controllers string) error {
 
 // ownCgroups are the directories of our own cgroups, by controller. They are looked
 // up once: reading what is mounted took a third of making a cgroup.
-var ownCgroups = sync.OnceValues(func() (map[string]string, error) {
-	cgroups, err := os.ReadFile("/proc/self/cgroup")
-	mounts, wrong := os.ReadFile("/proc/self/mountinfo")
-	return cgroupDirs(string(cgroups), string(mounts)), errors.Join(err, wrong)
+var ownCgroups = sync.OnceValue(func() map[string]string {
+	cgroups, _ := os.ReadFile("/proc/self/cgroup") // what can't be read names none
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	return cgroupDirs(string(cgroups), string(mounts))
 })
 
 // cgroupDirs finds the directories of a process's cgroups in its /proc/self/cgroup
@@ -161,8 +152,7 @@ func cgroupDirs(cgroups, mounts string) map[string]string {
 // RemoveEmptyCgroups removes the cgroups below our own whose names are stale and
 // in which there is no process; the kernel refuses to remove the others.
 func RemoveEmptyCgroups(stale func(name string) bool) {
-	own, _ := ownCgroups()
-	for _, parent := range own {
+	for _, parent := range ownCgroups() {
 		entries, _ := os.ReadDir(parent) // it may not be ours to read
 		for _, entry := range entries {
 			if entry.IsDir() && stale(entry.Name()) {

@@ -61,20 +61,19 @@ func (w *Wall) profile(executable string, places []found, hidden []string) strin
 			line("(deny file-read* file-write* file-map-executable process-exec* (subpath %s))", quoted(r.real))
 			continue
 		}
-		operations := []string{"file-read-metadata"} // also where one may only write
-		if r.Access&Read != 0 {
-			operations = append(operations, "file-read*")
-		}
-		if r.Access&Write != 0 {
-			operations = append(operations, "file-write*")
-		}
-		if r.Access&Execute != 0 {
-			operations = append(operations, "file-map-executable")
-			if w.Processes {
-				operations = append(operations, "process-exec*")
+		operations := "file-read-metadata" // also where one may only write
+		for _, o := range []struct {
+			holds bool
+			name  string
+		}{
+			{r.Access&Read != 0, "file-read*"}, {r.Access&Write != 0, "file-write*"},
+			{r.Access&Execute != 0, "file-map-executable"}, {r.Access&Execute != 0 && w.Processes, "process-exec*"},
+		} {
+			if o.holds {
+				operations += " " + o.name
 			}
 		}
-		line("(allow %s (subpath %s))", strings.Join(operations, " "), quoted(r.real))
+		line("(allow %s (subpath %s))", operations, quoted(r.real))
 	}
 
 	ways := map[string]bool{} // to the places

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 	"unsafe"
@@ -34,39 +33,37 @@ func (f *forked) hand(s step, descriptors ...*call) {
 // receive gives the descriptors that the child has handed over, or why it failed. It
 // waits for nothing: a child that has been executed, or has ended, says no more.
 func (f *forked) receive() (descriptors []int, err error) {
-	defer func() {
-		if err != nil {
-			closeAll(descriptors)
-		}
-	}()
+	var failed failure
+	text := unsafe.Slice((*byte)(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
 	control := make([]byte, unix.CmsgSpace(4*f.handed))
 	for {
-		var failed failure
-		n, rights, _, _, err := unix.Recvmsg(f.reports, unsafe.Slice((*byte)(unsafe.Pointer(&failed)), unsafe.Sizeof(failed)), control, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-		switch {
-		case err == unix.EAGAIN || err == nil && n == 0:
-			if len(descriptors) != f.handed {
-				return descriptors, fmt.Errorf("it handed over %d of %d descriptors", len(descriptors), f.handed)
-			}
-			return descriptors, nil
-		case err != nil:
-			return descriptors, fmt.Errorf("hear how it started: %w", err)
-		case rights == 0:
-			if n != int(unsafe.Sizeof(failed)) || failed.call >= uintptr(len(f.list)) {
-				return descriptors, errors.New("it did not say why it ended")
-			}
-			c := f.list[failed.call]
-			return descriptors, &stepError{c.step, c.about, failed.errno}
+		n, rights, _, _, err := unix.Recvmsg(f.reports, text, control, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+		if err == unix.EAGAIN || err == nil && n == 0 {
+			break
 		}
-		messages, err := unix.ParseSocketControlMessage(control[:rights])
-		for i := range messages {
-			fds, wrong := unix.ParseUnixRights(&messages[i])
-			descriptors, err = append(descriptors, fds...), errors.Join(err, wrong)
+		var messages []unix.SocketControlMessage
+		var fds []int
+		if err == nil && rights == 0 {
+			c := f.list[failed.call]
+			err = &stepError{c.step, c.about, failed.errno}
+		}
+		if err == nil {
+			messages, err = unix.ParseSocketControlMessage(control[:rights])
+		}
+		if err == nil {
+			fds, err = unix.ParseUnixRights(&messages[0])
 		}
 		if err != nil {
-			return descriptors, fmt.Errorf("take its descriptors: %w", err)
+			closeAll(descriptors)
+			return nil, err
 		}
+		descriptors = append(descriptors, fds...)
 	}
+	if len(descriptors) != f.handed {
+		closeAll(descriptors)
+		return nil, fmt.Errorf("it handed over %d of %d descriptors", len(descriptors), f.handed)
+	}
+	return descriptors, nil
 }
 
 func closeAll(descriptors []int) {

@@ -30,13 +30,14 @@ const mountAttrSize = 32
 
 // runtimePlaces are what every process needs of the machine.
 func runtimePlaces(w *Wall) []Place {
-	places := []Place{{Path: "/dev/null", Access: Read | Write}, {Path: "/dev/urandom", Access: Read}}
+	places := append(placesAt(Read|Write, "/dev/null"), placesAt(Read, "/dev/urandom")...)
 	if w.Processes {
-		places = append(places, Place{Path: "/dev/random", Access: Read}, Place{Path: "/dev/zero", Access: Read | Write}, Place{Path: "/dev/full", Access: Read | Write})
+		places = slices.Concat(places, placesAt(Read, "/dev/random"), placesAt(Read|Write, "/dev/zero", "/dev/full"))
 	}
 	if w.Network {
-		for _, path := range networkPaths {
-			places = append(places, Place{Path: path, Access: Read, Optional: true})
+		for _, p := range placesAt(Read, networkPaths...) {
+			p.Optional = true
+			places = append(places, p)
 		}
 	}
 	return places

@@ -59,10 +59,7 @@ var mapping = sync.OnceValues(func() (int, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/user", process.Process.Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	_ = stdin.Close() // it ends
 	_ = process.Wait()
-	if err != nil {
-		return -1, fmt.Errorf("open a user namespace for mounts: %w", err)
-	}
-	return fd, nil
+	return fd, err
 })
 
 func hasCapabilities(wanted ...int) error {
@@ -120,14 +117,11 @@ func (f *forked) asOther(found []mounted) bool {
 
 // clone gives a mount of the place in which what is root's is the other user's.
 func (m mounted) clone(names int) (int, error) {
-	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE)
-	var fd int
-	var err error
+	at, path := unix.AT_FDCWD, m.Path
 	if m.File != nil {
-		fd, err = unix.OpenTree(int(m.File.Fd()), "", flags|unix.AT_EMPTY_PATH)
-	} else {
-		fd, err = unix.OpenTree(unix.AT_FDCWD, m.Path, flags)
+		at, path = int(m.File.Fd()), ""
 	}
+	fd, err := unix.OpenTree(at, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return -1, err
 	}

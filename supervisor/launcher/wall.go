@@ -1,26 +1,27 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 )
 
-// Level says by what a child is held beside Deno's own permissions. A higher
-// level holds all that a lower one does.
+// Level is what holds a child beside Deno's own permissions. A higher level holds
+// all that a lower one does.
 type Level int
 
 const (
 	// Best is the highest that the machine offers.
 	Best Level = iota
-	// Deno is no wall but the system call filter: Deno's permissions stand alone.
+	// Deno is the system call filter alone.
 	Deno
-	// Landlock is a list of what may be read and written, and the system call
-	// filter. What is not on the list has a name all the same, and can be looked at.
+	// Landlock adds a list of what may be read and written. The names and metadata of
+	// other files stay visible.
 	Landlock
-	// Namespaces is a root, processes and a network of the child's own: what it
-	// was not given has no name there. The filter stands before them.
+	// Namespaces adds a root, processes and a network of the child's own: what it was
+	// not given has no name there.
 	Namespaces
 )
 
@@ -36,14 +37,13 @@ func ParseLevel(name string) (Level, error) {
 	return Best, fmt.Errorf("want one of %q", levelNames)
 }
 
-// Offered is the level that a child has for which this one is asked: no higher
-// one than the machine offers.
+// Offered is the level that a child gets: this one, or the highest that the machine
+// offers if that is lower.
 func (l Level) Offered() Level {
-	offered := Offered().Level
-	if l == Best {
+	if offered := Offered().Level; l == Best || l > offered {
 		return offered
 	}
-	return min(l, offered)
+	return l
 }
 
 // Certificates are where systems keep the certificates that they trust; what is
@@ -55,9 +55,8 @@ var Certificates = []string{
 
 // Support says which wall this machine offers.
 type Support struct {
-	// Level is the highest that there is.
-	Level Level
-	// Detail is its version, or what a higher one lacks and which setting of the
+	Level Level // the highest
+	// Detail is its version, or why there is no higher level and which setting of the
 	// machine would help.
 	Detail string
 }
@@ -66,50 +65,45 @@ type Support struct {
 // say. It must allow all that the child's Deno flags allow and its runtime needs.
 type Wall struct {
 	Level Level
-	// Places are what the child sees; the shared libraries of its executable and
-	// /dev/null and /dev/urandom come with every wall.
+	// Places are what the child sees. The shared libraries of its executable, /dev/null
+	// and /dev/urandom come with every wall.
 	Places []Place
-	// Links are symbolic links that a root of its own has, from their names to
-	// what they lead to.
+	// Links are symbolic links in a root of its own, by their names.
 	Links map[string]string
-	// Hidden are directories of which nothing is seen, though a place holds them.
+	// Hidden are directories that look empty, though a place holds them.
 	Hidden []string
-	// Listen are TCP ports of 127.0.0.1 in the child's own network on which Start
-	// opens sockets that listen, for us.
+	// Listen are TCP ports of 127.0.0.1 in the child's own network on which Start opens
+	// listening sockets for us; Dial asks for a socket that can connect to the child's.
 	Listen []uint16
-	// Dial asks for a socket of the child's own network with which we can connect
-	// to a port of the child's.
-	Dial bool
+	Dial   bool
 	// Network leaves the child the machine's network.
 	Network bool
-	// Connect are the TCP ports of the machine's own network that the child may
-	// connect to, and AnyPort lets it listen on one of the system's choice: at
-	// level Landlock, which knows no network of the child's own.
+	// Connect are the TCP ports that the child may connect to at level Landlock, where
+	// it has no network of its own; AnyPort lets it listen on a port that the system chooses.
 	Connect []uint16
 	AnyPort bool
 	// Processes lets the child start processes; without it, only threads.
 	Processes bool
-	// Interfaces lets the child ask for the network interfaces that it has.
+	// Interfaces lets the child list its network interfaces.
 	Interfaces bool
 }
 
 // Access says what may be done with what is at a place and below it.
 type Access int
 
-// The kinds of access.
+// The kinds of access. Execute lets files be executed and mapped as code; Landlock's
+// Read does, too.
 const (
 	Read Access = 1 << iota
 	Write
-	// Execute lets files be executed and mapped as code. Landlock's Read does, too.
 	Execute
 )
 
 // Place is a file or a directory that a child sees.
 type Place struct {
-	// Path is where it is.
 	Path string
-	// File is what it is, opened (O_PATH) when it was judged. Start refuses the
-	// child where something else has come to Path since. nil takes what is there.
+	// File is the place as it was when it was judged, opened with O_PATH; Start fails
+	// with ErrReplaced if something else is at Path now. nil takes what is there.
 	File *os.File
 	// Name is what it is called in a root of the child's own; empty means Path.
 	Name string
@@ -118,11 +112,14 @@ type Place struct {
 	Optional bool
 }
 
-func (p Place) name() string {
-	if p.Name == "" {
-		return p.Path
+func (p Place) name() string { return cmp.Or(p.Name, p.Path) }
+
+// placesAt are places with the same access.
+func placesAt(access Access, paths ...string) (places []Place) {
+	for _, path := range paths {
+		places = append(places, Place{Path: path, Access: access})
 	}
-	return p.Name
+	return places
 }
 
 // ErrReplaced says that what was granted is not at its place any more.
@@ -130,14 +127,12 @@ var ErrReplaced = errors.New("something else has come to its place since it was 
 
 // Started is a child that has been started.
 type Started struct {
-	Process *os.Process
-	// Listeners are the sockets of Wall.Listen, in its order; Socket is that of
-	// Wall.Dial. They are the caller's to close.
-	Listeners []*os.File
-	Socket    *os.File
+	Process   *os.Process
+	Listeners []*os.File // of Wall.Listen, in its order
+	Socket    *os.File   // of Wall.Dial
 }
 
-// Close closes what came with the process.
+// Close closes the sockets.
 func (s Started) Close() {
 	for _, f := range append(s.Listeners, s.Socket) {
 		if f != nil {

@@ -54,13 +54,11 @@ func (c Command) sandboxProfile() (string, error) {
 	var places []found
 	for _, p := range w.Places {
 		real, err := p.real()
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it can't be reached either
-		}
-		if err != nil {
+		if err == nil {
+			places = append(places, found{p.Access, p.Path, real})
+		} else if !errors.Is(err, os.ErrNotExist) { // else it can't be reached either
 			return "", fmt.Errorf("look at %s, which the child is to see: %w", p.Path, err)
 		}
-		places = append(places, found{p.Access, p.Path, real})
 	}
 	executable, err := filepath.EvalSymlinks(c.Path)
 	if err != nil {
@@ -82,11 +80,8 @@ func (p Place) real() (string, error) {
 		return real, err
 	}
 	now, err := os.Lstat(real)
-	if err != nil {
-		return "", err
-	}
-	judged, err := p.File.Stat()
-	if err != nil {
+	judged, wrong := p.File.Stat()
+	if err = errors.Join(err, wrong); err != nil {
 		return "", err
 	}
 	if !os.SameFile(now, judged) {

@@ -110,11 +110,7 @@ func (f *forked) allowInside(set int, name string, access uint64) {
 
 // allowAll adds the rules of a wall without a root of its own.
 func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
-	places := append(slices.Clone(w.Places), Place{Path: "/dev/null", Access: Read | Write})
-	for _, path := range systemPaths {
-		places = append(places, Place{Path: path, Access: Read})
-	}
-	for _, p := range places {
+	for _, p := range slices.Concat(w.Places, placesAt(Read|Write, "/dev/null"), placesAt(Read, systemPaths...)) {
 		if err := p.allow(set, handled.HandledAccessFS); err != nil {
 			return fmt.Errorf("add a rule for %s: %w", p.Path, err)
 		}
@@ -123,11 +119,11 @@ func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
 		return nil
 	}
 	var ports []landlock.NetPortAttr
-	for _, port := range w.Connect {
-		ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)})
-	}
 	if w.AnyPort { // port 0 stands for those that the system chooses
 		ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetBindTCP, Port: 0})
+	}
+	for _, port := range w.Connect {
+		ports = append(ports, landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(port)})
 	}
 	for _, rule := range ports {
 		if err := landlock.LandlockAddNetPortRule(set, &rule, 0); err != nil {
