@@ -2,13 +2,12 @@ package launcher
 
 import "golang.org/x/sys/unix"
 
-// The lists below were found by tracing: the test suite's programs, the top
-// packages of npm and PyPI, and programs that use each part of Deno and of its
-// Node modules. What is in none of them is refused with EPERM.
+// These lists were found by tracing the test suite's programs, the top packages of npm
+// and PyPI, and programs that use each part of Deno and of its Node modules. All other
+// calls are refused with EPERM.
 
-// anywhere are calls that change nothing but the process itself, its own
-// descriptors, and files in ways that Deno's permissions, the child's root or
-// Landlock judge.
+// anywhere are calls that reach no more than the process itself, its descriptors, and
+// files as far as Deno's permissions, the child's root or Landlock allow.
 const anywhere = "" +
 	// Descriptors, and waiting for them.
 	" read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek" +
@@ -33,13 +32,13 @@ const anywhere = "" +
 	// Sockets that it has.
 	" connect bind listen accept accept4 getsockname getpeername shutdown recvfrom recvmsg recvmmsg"
 
-// execve is allowed to every child, since the launcher executes Deno under this
-// filter. Without new processes it only replaces the child by another program
-// that its root holds, inside the same walls.
+// execute is for every child, since Deno is executed under this filter. Without new
+// processes it only replaces the child by another program in its root, behind the same
+// wall.
 const execute = "execve"
 
 // withProcesses are what shells, coreutils, Python, git, Node and native libraries
-// use beside.
+// also use.
 const withProcesses = "" +
 	// Processes, waiting for them, and signals.
 	" fork vfork execveat wait4 waitid pidfd_open pidfd_send_signal kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo" +
@@ -52,22 +51,22 @@ const withProcesses = "" +
 	" splice tee readahead sync_file_range getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr" +
 	" memfd_create msync mincore mlock munlock mlock2 membarrier"
 
-// withProcessesAndOwnRoot are those of them that would reach beyond the child
-// where paths and process IDs are the host's.
+// withProcessesAndOwnRoot would reach beyond the child where paths and process IDs are
+// the machine's.
 const withProcessesAndOwnRoot = `
 	setsid setpgid sched_setaffinity sched_setparam sched_setscheduler sched_setattr ioprio_set setpriority
 	setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 	setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid
 `
 
-// withOwnRoot change a file's attributes by its path: Deno's permissions judge the
-// path, and the kernel what it leads to, which Landlock has no right for.
+// withOwnRoot change a file's attributes by its path. They follow links, which Deno's
+// permissions don't see and Landlock has no right for.
 const withOwnRoot = `
 	chown lchown fchownat utime utimes futimesat utimensat symlink symlinkat
 `
 
-// absent are calls that libraries try and do without. Of clone3's flags, which are
-// in memory, a filter sees nothing: the C library takes clone instead.
+// absent are calls that libraries try and do without. clone3 has its flags in memory,
+// where a filter can't see them; the C library then uses clone.
 func (f filter) absent() string {
 	names := `
 		clone3 io_uring_setup io_uring_enter io_uring_register io_setup
@@ -85,14 +84,14 @@ func (f filter) absent() string {
 	return names
 }
 
-// Flags of sockets and messages that change nothing of what is reached. Not among
-// them is MSG_FASTOPEN, which connects.
+// Flags of sockets and messages that don't change what is reached. MSG_FASTOPEN, which
+// connects, is not one.
 const (
 	socketFlags  = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 	messageFlags = unix.MSG_OOB | unix.MSG_DONTROUTE | unix.MSG_DONTWAIT | unix.MSG_EOR | unix.MSG_NOSIGNAL | unix.MSG_MORE
 )
 
-// namespaces are clone's flags for new ones, and for a process that is not the
+// namespaces are clone's flags for new namespaces, and for a process that is not the
 // caller's child.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_PARENT | unix.CLONE_PTRACE
@@ -104,31 +103,31 @@ func option(level uint32, names ...uint32) rule {
 
 // socket are conditions on socket(2), whatever its flags.
 func socket(domain, kind, protocol condition) []condition {
-	return []condition{domain, kind.of(^uint32(socketFlags)), protocol}
+	return []condition{domain, kind.masked(^uint32(socketFlags)), protocol}
 }
 
 func (f filter) rules() []rule {
 	rules := []rule{
 		{names: anywhere},
 		{names: execute},
-		// Files, but none that would run as the user that we are: where a mount maps
-		// users, a child's files are ours on the disk. openat2 has its mode in memory.
-		{names: "open", when: []condition{arg(1, 0).of(makesFile)}},
-		{names: "openat", when: []condition{arg(2, 0).of(makesFile)}},
-		{names: "open", when: []condition{arg(2, 0).of(setsID)}},
-		{names: "openat", when: []condition{arg(3, 0).of(setsID)}},
-		{names: "creat fchmod", when: []condition{arg(1, 0).of(setsID)}},
+		// Files, but none that run as their owner: where a mount maps users, a child's
+		// files belong to us on the disk. openat2 has its mode in memory.
+		{names: "open", when: []condition{arg(1, 0).masked(makesFile)}},
+		{names: "openat", when: []condition{arg(2, 0).masked(makesFile)}},
+		{names: "open", when: []condition{arg(2, 0).masked(setsID)}},
+		{names: "openat", when: []condition{arg(3, 0).masked(setsID)}},
+		{names: "creat fchmod", when: []condition{arg(1, 0).masked(setsID)}},
 		// Threads.
-		{names: "clone", when: []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).of(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
+		{names: "clone", when: []condition{arg(0, unix.CLONE_THREAD|unix.CLONE_VM).masked(namespaces | unix.CLONE_THREAD | unix.CLONE_VM)}},
 		// Signals to itself, as from abort(3).
 		{names: "kill tgkill", when: []condition{arg(0, ownProcess)}},
 		{names: "prlimit64", when: []condition{arg(0, 0)}},
 		{names: "setpriority", when: []condition{arg(0, unix.PRIO_PROCESS), arg(1, 0)}},
 		{names: "personality", when: []condition{arg(0, 0xffffffff)}}, // which only asks
-		// A descriptor's times; those of a path are not.
+		// Times of a descriptor, not of a path.
 		{names: "utimensat", when: []condition{arg(1, 0), upper(arg(1, 0))}},
-		// Not F_SETOWN and F_SETSIG, which have signals sent to any process, nor
-		// leases and watching of directories.
+		// Not F_SETOWN and F_SETSIG, which send signals to any process, nor leases and
+		// watches of directories.
 		{names: "fcntl", when: []condition{arg(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
 			unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
 			unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS)}},
@@ -138,11 +137,11 @@ func (f filter) rules() []rule {
 		{names: "prctl", when: []condition{arg(0, unix.PR_SET_VMA), arg(1, unix.PR_SET_VMA_ANON_NAME)}},
 		{names: "arch_prctl", when: []condition{arg(0, archSetFS, archGetFS, archCETStatus, archShadowStackStatus)}},
 
-		// TCP; what it reaches is decided elsewhere.
+		// TCP; other walls decide what it reaches.
 		{names: "socket", when: socket(arg(0, unix.AF_INET, unix.AF_INET6), arg(1, unix.SOCK_STREAM), arg(2, 0, unix.IPPROTO_TCP))},
-		{names: "socketpair", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).of(^uint32(socketFlags)), arg(2, 0)}},
-		{names: "sendto sendmmsg", when: []condition{arg(3, 0).of(^uint32(messageFlags))}},
-		{names: "sendmsg", when: []condition{arg(2, 0).of(^uint32(messageFlags))}},
+		{names: "socketpair", when: []condition{arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET).masked(^uint32(socketFlags)), arg(2, 0)}},
+		{names: "sendto sendmmsg", when: []condition{arg(3, 0).masked(^uint32(messageFlags))}},
+		{names: "sendmsg", when: []condition{arg(2, 0).masked(^uint32(messageFlags))}},
 		// No filters of its own, no Fast Open, no TLS in the kernel, no tables of rules.
 		option(unix.SOL_SOCKET, unix.SO_REUSEADDR, unix.SO_REUSEPORT, unix.SO_KEEPALIVE, unix.SO_LINGER,
 			unix.SO_BROADCAST, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDTIMEO, unix.SO_RCVTIMEO),
@@ -154,8 +153,8 @@ func (f filter) rules() []rule {
 	}
 	if f.ownRoot {
 		rules = append(rules, rule{names: withOwnRoot},
-			rule{names: "chmod", when: []condition{arg(1, 0).of(setsID)}},
-			rule{names: "fchmodat fchmodat2", when: []condition{arg(2, 0).of(setsID)}},
+			rule{names: "chmod", when: []condition{arg(1, 0).masked(setsID)}},
+			rule{names: "fchmodat fchmodat2", when: []condition{arg(2, 0).masked(setsID)}},
 		)
 	}
 	if f.network {
@@ -175,16 +174,16 @@ func (f filter) rules() []rule {
 		rules = append(rules, rule{names: "socket", when: socket(arg(0, unix.AF_NETLINK), arg(1, unix.SOCK_RAW, unix.SOCK_DGRAM), arg(2, unix.NETLINK_ROUTE))})
 	}
 	local := rule{names: "socket", when: socket(arg(0, unix.AF_UNIX), arg(1, unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_SEQPACKET), arg(2, 0))}
-	// Where they are refused, the C library still asks for a daemon that caches names.
-	local.knownRefused = !f.network && !(f.processes && f.ownRoot)
+	// The C library always tries nscd, which caches names.
+	local.refuses = !f.network && !(f.processes && f.ownRoot)
 	rules = append(rules, local)
 	if f.processes {
 		rules = append(rules,
 			rule{names: withProcesses},
-			rule{names: "clone", when: []condition{arg(0, 0).of(namespaces)}},
+			rule{names: "clone", when: []condition{arg(0, 0).masked(namespaces)}},
 			// Named pipes and plain files, not devices.
-			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT | setsID)}},
-			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).of(unix.S_IFMT | setsID)}},
+			rule{names: "mknod", when: []condition{arg(1, 0, unix.S_IFREG, unix.S_IFIFO).masked(unix.S_IFMT | setsID)}},
+			rule{names: "mknodat", when: []condition{arg(2, 0, unix.S_IFREG, unix.S_IFIFO).masked(unix.S_IFMT | setsID)}},
 			rule{names: "ioctl", when: []condition{arg(1, unix.TIOCGPGRP, unix.FICLONE)}},
 		)
 		if f.ownRoot {
@@ -194,14 +193,14 @@ func (f filter) rules() []rule {
 	return rules
 }
 
-// setsID are the bits of a file's mode that have it run as its owner or its group,
-// makesFile the flags with which a file is made.
+// setsID are the mode bits that have a file run as its owner or group, makesFile the
+// flags that make a file.
 const (
 	setsID    = unix.S_ISUID | unix.S_ISGID
 	makesFile = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
-// Values that have no name in the unix package, or not on each architecture.
+// Values that the unix package does not name on each architecture.
 const (
 	fionbio   = 0x5421
 	fioclex   = 0x5451

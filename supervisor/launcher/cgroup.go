@@ -13,26 +13,19 @@ import (
 	"time"
 )
 
-// Cgroup holds one child and all that it starts, so that their memory and
-// number are bounded as a whole and all of them can be ended at once, whatever
-// process group they are in. A nil Cgroup is that of a machine that offers none.
+// Cgroup holds a child and all that it starts. It bounds their memory and number as a
+// whole, and kills all of them at once. A nil Cgroup stands for a machine without.
 type Cgroup struct {
-	// dirs are its directories, that of the memory controller first: with version 1
-	// each controller has one, with version 2 all are in one.
-	dirs []string
-	// cpu is the directory that bounds processor time, empty where none does.
-	cpu string
-	// unified says that they are of version 2.
-	unified bool
+	dirs    []string // one with version 2; with version 1 one a controller, memory's first
+	cpu     string   // the directory that bounds processor time, if any does
+	unified bool     // version 2
 }
 
 // CgroupSupport says what cgroups this machine offers.
 type CgroupSupport struct {
-	Offered bool
-	// Processors says that they can bound processor time.
-	Processors bool
-	// Detail is their version, or why there are none.
-	Detail string
+	Offered    bool
+	Processors bool   // they can bound processor time
+	Detail     string // their version, or why there are none
 }
 
 // processorPeriod is how often processor time is dealt out anew. It is the
@@ -40,11 +33,10 @@ type CgroupSupport struct {
 // that with the kernel's default of 100 ms those took twice as long.
 const processorPeriod = time.Second
 
-// BoundsProcessors says whether the cgroup can hold a bound on processor time.
+// BoundsProcessors reports whether the cgroup can bound processor time.
 func (c *Cgroup) BoundsProcessors() bool { return c != nil && c.cpu != "" }
 
-// BoundProcessors gives all processes of the cgroup together no more than so
-// many processors' worth of time, where the machine can hold that.
+// BoundProcessors limits the cgroup to n processors' worth of time, where it can.
 func (c *Cgroup) BoundProcessors(n float64) {
 	period := processorPeriod.Microseconds()
 	quota := int64(n * float64(period))
@@ -52,15 +44,14 @@ func (c *Cgroup) BoundProcessors(n float64) {
 	c.setProcessors("cpu.cfs_quota_us", fmt.Sprint(quota), "", "")
 }
 
-// Yield leaves the processors to all others as far as they want them, where the
-// machine can hold that: a quarter of what another cgroup gets is left.
+// Yield gives the cgroup a twentieth of another's share of the processors, where it can.
 func (c *Cgroup) Yield() { c.setProcessors("cpu.shares", "51", "cpu.weight", "5") }
 
-// Resume takes back what Yield has left to others.
+// Resume undoes Yield.
 func (c *Cgroup) Resume() { c.setProcessors("cpu.shares", "1024", "cpu.weight", "100") }
 
-// setProcessors writes to a file that holds the cgroup's processor time, by its name in
-// each version. Where that fails, the child's niceness is left.
+// setProcessors writes to a file of the cpu controller, by its name and text in each
+// version. Where that fails, the child still has its niceness.
 func (c *Cgroup) setProcessors(name1, text1, name2, text2 string) {
 	if !c.BoundsProcessors() {
 		return
@@ -74,7 +65,7 @@ func (c *Cgroup) setProcessors(name1, text1, name2, text2 string) {
 	}
 }
 
-// file is a file of the cgroup, by its name in each version.
+// file is a file of the memory controller, by its name in each version.
 func (c *Cgroup) file(name1, name2 string) string {
 	if c.unified {
 		return filepath.Join(c.dirs[0], name2)
@@ -82,7 +73,7 @@ func (c *Cgroup) file(name1, name2 string) string {
 	return filepath.Join(c.dirs[0], name1)
 }
 
-// Join are the files to which a process writes "0" to join; for Command.
+// Join are the cgroup.procs files, to which a process writes "0" to join.
 func (c *Cgroup) Join() (files []string) {
 	if c != nil {
 		for _, dir := range c.dirs {
@@ -92,18 +83,17 @@ func (c *Cgroup) Join() (files []string) {
 	return files
 }
 
-// Kill ends every process in the cgroup.
+// Kill kills every process in the cgroup.
 func (c *Cgroup) Kill() {
 	if c == nil {
 		return
 	}
 	if os.WriteFile(filepath.Join(c.dirs[0], "cgroup.kill"), []byte("1"), 0) != nil { // version 1, or Linux before 5.14
-		_ = killListed(c.Join()[0]) // the process group is killed as well; Remove fails if any is left
+		_ = killAll(c.Join()[0]) // the process group is killed as well; Remove fails if any is left
 	}
 }
 
-// Add moves a process into the cgroup, with all its threads. The kernel may take
-// 30 ms for it, however little there is to move.
+// Add moves a process into the cgroup. The kernel may take 30 ms for it.
 func (c *Cgroup) Add(pid int) error {
 	for _, procs := range c.Join() {
 		if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
@@ -113,8 +103,7 @@ func (c *Cgroup) Add(pid int) error {
 	return nil
 }
 
-// Threads are those of all processes in the cgroup by their IDs, as text. One that
-// has ended, save for being waited for, is none of them.
+// Threads are the IDs of all threads in the cgroup, without zombies.
 func (c *Cgroup) Threads() ([]string, error) {
 	if c == nil {
 		return nil, errors.New("there is no cgroup")
@@ -123,18 +112,18 @@ func (c *Cgroup) Threads() ([]string, error) {
 	return strings.Fields(string(list)), err
 }
 
-// Processes are those in the cgroup, by their IDs; none where there is no cgroup.
+// Processes are the IDs of the processes in the cgroup.
 func (c *Cgroup) Processes() (pids []int) {
 	if c == nil {
 		return nil
 	}
-	pids, _ = listed(c.Join()[0]) // it may have just been removed
+	pids, _ = pidsIn(c.Join()[0]) // it may have just been removed
 	return pids
 }
 
 // CPUTime is the processor time of all that has ever been in the cgroup, where the
-// machine counts it beside its bound: with version 2, and with version 1 where cpu and
-// cpuacct are one hierarchy, as they usually are.
+// machine counts it: with version 2, and with version 1 where cpu and cpuacct are
+// mounted as one hierarchy, as usual.
 func (c *Cgroup) CPUTime() (time.Duration, bool) {
 	if !c.BoundsProcessors() {
 		return 0, false
@@ -152,8 +141,8 @@ func (c *Cgroup) CPUTime() (time.Duration, bool) {
 	return count * unit, err == nil
 }
 
-// OutOfMemory says whether the kernel ended a process of the cgroup because
-// all of them together used more memory than they may.
+// OutOfMemory reports whether the kernel killed a process of the cgroup because
+// all of them together used too much memory.
 func (c *Cgroup) OutOfMemory() bool {
 	if c == nil {
 		return false
@@ -176,11 +165,11 @@ func (c *Cgroup) Remove() (failed error) {
 	return failed
 }
 
-// killListed kills what a cgroup holds, again until it is empty: a process may have
-// started another meanwhile.
-func killListed(procs string) error {
+// killAll kills the processes of a cgroup.procs file until there are none: a process
+// may start another meanwhile.
+func killAll(procs string) error {
 	for range 100 {
-		pids, err := listed(procs)
+		pids, err := pidsIn(procs)
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(pids) == 0 {
 			return nil
 		}
@@ -191,8 +180,8 @@ func killListed(procs string) error {
 	return fmt.Errorf("processes are left in %s", procs)
 }
 
-// listed are the processes that such a file names.
-func listed(procs string) (pids []int, err error) {
+// pidsIn are the processes that a cgroup.procs file lists.
+func pidsIn(procs string) (pids []int, err error) {
 	list, err := os.ReadFile(procs)
 	for field := range strings.FieldsSeq(string(list)) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 { // kill(2) takes others for more than a process

@@ -16,16 +16,15 @@ import (
 // mountpoint is where systems mount cgroups, cgroups(7).
 const mountpoint = "/sys/fs/cgroup"
 
-// unified says that the machine has cgroups of version 2 there.
+// unified reports whether the cgroups there are of version 2.
 var unified = sync.OnceValue(func() bool {
 	var stat unix.Statfs_t
 	return unix.Statfs(mountpoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 })
 
 // NewCgroup makes a cgroup below our own. memory bounds what its processes use
-// together, in bytes; tasks bounds their threads. Processor time is shared
-// evenly between cgroups, whatever number of threads they have, and can be
-// bounded, where the machine can do that.
+// together, in bytes; tasks bounds their threads. Where the machine can, cgroups share
+// processor time evenly, whatever their number of threads.
 func NewCgroup(name string, memory, tasks int64) (*Cgroup, error) {
 	return makeCgroup(ownCgroups(), unified(), name, memory, tasks, sharesProcessors())
 }
@@ -45,7 +44,7 @@ var OfferedCgroup = sync.OnceValue(func() CgroupSupport {
 	return s
 })
 
-// sharesProcessors says whether cgroups here can have processor time.
+// sharesProcessors reports whether cgroups here can share processor time.
 var sharesProcessors = sync.OnceValue(func() bool { return probeCgroup(true) == nil })
 
 func probeCgroup(processors bool) error {
@@ -56,7 +55,7 @@ func probeCgroup(processors bool) error {
 	return probe.Remove()
 }
 
-// makeCgroup makes a cgroup in the directories of others, by controller.
+// makeCgroup makes a cgroup below others, whose directories are given by controller.
 func makeCgroup(parents map[string]string, unified bool, name string, memory, tasks int64, processors bool) (_ *Cgroup, err error) {
 	controllers := []string{"memory", "pids", "cpu"}
 	if !processors {
@@ -84,7 +83,7 @@ func makeCgroup(parents map[string]string, unified bool, name string, memory, ta
 	help := "it works as root"
 	if c.unified {
 		help += ", and in a scope of one's own with delegated controllers: systemd-run --user --scope -p Delegate=yes"
-		err = cmp.Or(err, passOn(parents["memory"], "+"+strings.Join(controllers, " +")))
+		err = cmp.Or(err, delegate(parents["memory"], "+"+strings.Join(controllers, " +")))
 		write(dirs[0], "memory.max", fmt.Sprint(memory))
 		write(dirs[0], "memory.swap.max", "0")
 	} else {
@@ -98,11 +97,11 @@ func makeCgroup(parents map[string]string, unified bool, name string, memory, ta
 	return c, nil
 }
 
-// passOn has a cgroup of version 2, and those that it is in, pass controllers on to
-// those below.
-func passOn(dir, controllers string) error {
+// delegate enables controllers for the children of a cgroup of version 2, and of those
+// above it.
+func delegate(dir, controllers string) error {
 	if above := filepath.Dir(dir); within(above, mountpoint) {
-		_ = passOn(above, controllers) // it may do so already, and not be ours to change
+		_ = delegate(above, controllers) // they may be enabled, and not ours to change
 	}
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0)
 }
@@ -149,8 +148,8 @@ func cgroupDirs(cgroups, mounts string) map[string]string {
 	return dirs
 }
 
-// RemoveEmptyCgroups removes the cgroups below our own whose names are stale and
-// in which there is no process; the kernel refuses to remove the others.
+// RemoveEmptyCgroups removes the stale cgroups below our own. The kernel keeps those
+// that hold a process.
 func RemoveEmptyCgroups(stale func(name string) bool) {
 	for _, parent := range ownCgroups() {
 		entries, _ := os.ReadDir(parent) // it may not be ours to read

@@ -11,27 +11,24 @@ import (
 	"time"
 )
 
-// The keeper is one process beside each server. The server tells it of each
-// child and that it is gone; when the server itself is gone, however it ended,
-// the keeper's standard input ends, and it ends the children that are left and
+// The keeper is a process beside each server. When the server ends, even by SIGKILL,
+// the keeper's standard input ends; it then kills the children that are left and
 // removes their directories and cgroups.
 //
-// Its input is a JSON line for each child that starts (Kept), the same line with
-// Gone set when it has ended, and one that names nothing else when all of it is
-// removed.
+// Its input is a JSON line (Kept) for each child that starts, the same line with Gone
+// set when it has ended, and one with nothing but Group and Gone when all is removed.
 
 // Kept is what a keeper knows of a child.
 type Kept struct {
 	// Group is the child's process group.
 	Group int `json:"group"`
-	// Gone says that the child has ended, so that its group's number may be another's,
-	// or ends with the server without a keeper: the kernel ends the first process of a
-	// PID namespace, and all that is in it. What else is named here is still to be
-	// removed.
+	// Gone says that the group is not to be killed: the child has ended and the number
+	// may be another's, or it is in a PID namespace, which the kernel ends with the
+	// server. Dir and Cgroup are still to be removed.
 	Gone bool `json:"gone,omitempty"`
-	// Dir is the child's directory, empty when it has none.
+	// Dir is the child's directory, if it has one.
 	Dir string `json:"dir,omitempty"`
-	// Cgroup are the files that list the members of the child's cgroup.
+	// Cgroup are the cgroup.procs files of the child's cgroup.
 	Cgroup []string `json:"cgroup,omitempty"`
 }
 
@@ -44,7 +41,7 @@ func keep(input io.Reader) {
 	}
 	for _, child := range children {
 		for _, procs := range child.Cgroup {
-			_ = killListed(procs) // also one that had just been started
+			_ = killAll(procs) // also one that had just been started
 		}
 		if child.Dir != "" {
 			_ = os.RemoveAll(child.Dir) // what is left is removed by the next start

@@ -17,9 +17,8 @@ import (
 	"time"
 )
 
-// libraries are the shared libraries that the loader takes for an executable, by
-// the names by which it asks for them, as far as the wall's places don't hold them.
-// With Processes they hold the system's own altogether.
+// libraries are the shared libraries of an executable, by the names under which its
+// loader opens them, as far as no place of the wall has them.
 func (w *Wall) libraries(executable string) (places []Place, err error) {
 	paths, err := loaded(executable)
 	if err != nil {
@@ -27,18 +26,18 @@ func (w *Wall) libraries(executable string) (places []Place, err error) {
 	}
 	for _, path := range paths {
 		places = append(places, Place{Path: path})
-		if w.Network && filepath.Base(path) == "libc.so.6" { // it may look names up with modules of its own
+		if w.Network && filepath.Base(path) == "libc.so.6" { // it looks names up with modules
 			for _, name := range []string{"libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"} {
 				places = append(places, Place{Path: filepath.Join(filepath.Dir(path), name), Optional: true})
 			}
 		}
 	}
 	held := func(path string, access Access) bool {
-		name := w.through(path)
+		name := w.follow(path)
 		return slices.ContainsFunc(w.Places, func(p Place) bool { return p.Access&access == access && within(name, p.name()) })
 	}
 	if slices.ContainsFunc(places, func(l Place) bool { return held(l.Path, 0) }) {
-		// Its names are links of the machine's, which may lead through others.
+		// Inside of a place, links are the machine's, and lead through these.
 		links := map[string]string{}
 		for _, top := range []string{"/lib", "/lib32", "/lib64"} {
 			if to, err := os.Readlink(top); err == nil {
@@ -52,9 +51,9 @@ func (w *Wall) libraries(executable string) (places []Place, err error) {
 	for i := range places {
 		l := &places[i]
 		l.Access = Read | Execute
-		l.Name = w.through(l.Path)
+		l.Name = w.follow(l.Path)
 		if held(l.Path, 0) {
-			// Its names are there already; what they lead to may be executed.
+			// The name is there already; mount what it leads to, to be executable.
 			if l.Name, err = filepath.EvalSymlinks(l.Path); err != nil {
 				return nil, fmt.Errorf("look at the library %s: %w", l.Path, err)
 			}
@@ -68,7 +67,7 @@ var (
 	known   = map[string][]string{} // libraries by their executable
 )
 
-// loaded asks for the libraries of an executable once.
+// loaded are the libraries of an executable, whose loader is asked once.
 func loaded(executable string) ([]string, error) {
 	info, err := os.Stat(executable)
 	if err != nil {
@@ -87,8 +86,8 @@ func loaded(executable string) ([]string, error) {
 	return known[key], err
 }
 
-// askLoader has the executable's own loader name the libraries, as ldd(1) does;
-// nothing of the executable runs. One that names no loader has none.
+// askLoader has an executable's loader list its libraries, as ldd(1) does; nothing of
+// the executable runs. A static executable has no loader.
 func askLoader(executable string) ([]string, error) {
 	file, err := elf.Open(executable)
 	if err != nil {
@@ -108,7 +107,7 @@ func askLoader(executable string) ([]string, error) {
 	if loader == "" {
 		return nil, nil
 	}
-	// It is executed: one that the executable makes up is not.
+	// We execute it, so it must be one of the system's.
 	if !usualLoader.MatchString(loader) {
 		return nil, fmt.Errorf("%s names %q as its loader, which is none that systems have", executable, loader)
 	}

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// machine is what the kernel says of the settings that refuse namespaces; what it
-// does not say is empty.
+// machine holds the settings that may forbid namespaces, empty where the kernel has
+// none.
 type machine struct {
 	appArmorRestricts string // kernel.apparmor_restrict_unprivileged_userns, of Ubuntu
 	unprivilegedClone string // kernel.unprivileged_userns_clone, of Debian
 	maxNamespaces     string // user.max_user_namespaces
-	appArmor          string // the profile that we are under
-	seccomp           string // 2 where a filter is around us
+	appArmor          string // our profile
+	seccomp           string // 2 if we are under a filter
 }
 
 func lookAtMachine() machine {
@@ -33,8 +33,8 @@ func lookAtMachine() machine {
 	return m
 }
 
-// refusal says what failed when namespaces were tried, and which settings are the
-// likely reason.
+// refusal says what failed when namespaces were tried, and which settings are likely
+// to blame.
 func (m machine) refusal(err error) string {
 	var suspects []string
 	suspect := func(is bool, what string) {
@@ -43,7 +43,7 @@ func (m machine) refusal(err error) string {
 		}
 	}
 	var failed *stepError
-	what := "clone" // makes the namespaces, before the first step
+	what := "clone" // it makes the namespaces
 	if errors.As(err, &failed) {
 		what = failed.Error()
 	}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network brings the loopback of the child's own network up, opens the sockets
-// that were asked for, and hands them over.
-func (f *forked) network(w *Wall) {
+// network brings up loopback in the child's own network, opens the sockets that were
+// asked for and sends them to us.
+func (f *plan) network(w *Wall) {
 	if w.Network {
 		return
 	}
@@ -38,7 +38,7 @@ func (f *forked) network(w *Wall) {
 	if sockets == nil {
 		return
 	}
-	f.hand(stepHand, sockets...)
+	f.send(stepHand, sockets...)
 	for _, s := range sockets {
 		f.add(stepHand, unix.SYS_CLOSE, s)
 	}

@@ -11,11 +11,10 @@ import (
 
 var reportRefused atomic.Pointer[func(call string)]
 
-// ReportRefused has report told of each system call that the filters of children
-// refuse which are started from now on, until it is called with nil. The calls
-// fail all the same; those that libraries are known to do without are not told.
-// report must be safe for concurrent use. Starting fails where the kernel can't
-// tell.
+// ReportRefused has report called for each system call that a filter refuses, in all
+// children that are started until it is called with nil. Calls that libraries are known
+// to do without are not reported. report must be safe for concurrent use. Start fails
+// where the kernel can't report.
 func ReportRefused(report func(call string)) {
 	if report == nil {
 		reportRefused.Store(nil)
@@ -24,7 +23,7 @@ func ReportRefused(report func(call string)) {
 	reportRefused.Store(&report)
 }
 
-// question is struct seccomp_notif, reply is struct seccomp_notif_resp.
+// question is struct seccomp_notif, and reply struct seccomp_notif_resp.
 type question struct {
 	id           uint64
 	pid, flags   uint32
@@ -41,7 +40,7 @@ type reply struct {
 	flags uint32
 }
 
-func answerQuestions(listener int, report func(call string)) {
+func reportCalls(listener int, report func(call string)) {
 	defer unix.Close(listener)
 	info, err := arch.GetInfo("")
 	if err != nil {
@@ -52,11 +51,11 @@ func answerQuestions(listener int, report func(call string)) {
 		if _, err := unix.Poll(ready, -1); err == unix.EINTR {
 			continue
 		} else if err != nil || ready[0].Revents&unix.POLLIN == 0 {
-			return // nobody is under the filter any more
+			return // all processes with the filter have ended
 		}
 		var q question
 		if !control(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)) {
-			continue // who asked has ended
+			continue // the process that asked has ended
 		}
 		name, known := info.SyscallNumbers[int(q.number)]
 		errno := unix.EPERM

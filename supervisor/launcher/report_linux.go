@@ -8,34 +8,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A child has a socket to us until its execve, on which it hands over descriptors
-// (SCM_RIGHTS, unix(7)) and tells which call failed.
+// Until its execve a child has a socket to us, on which it sends descriptors
+// (SCM_RIGHTS, unix(7)) and the call that failed.
 
-// failure is what a child writes when it can't become what it should.
+// failure is what a child sends before it gives up.
 type failure struct {
 	call  uintptr // its index
 	errno syscall.Errno
 }
 
-// hand has the child send us descriptors, which earlier calls give.
-func (f *forked) hand(s step, descriptors ...*call) {
+// send has the child send us descriptors, the results of earlier calls.
+func (f *plan) send(s step, descriptors ...*call) {
 	control := unix.UnixRights(make([]int, len(descriptors))...)
 	for i, d := range descriptors {
-		d.gives = (*int32)(unsafe.Pointer(&control[unix.CmsgLen(4*i)]))
+		d.result = (*int32)(unsafe.Pointer(&control[unix.CmsgLen(4*i)]))
 	}
 	message := &unix.Msghdr{Control: &control[0], Iov: &unix.Iovec{Base: new(byte)}, Iovlen: 1}
 	message.Iov.SetLen(1)
 	message.SetControllen(len(control))
 	f.add(s, unix.SYS_SENDMSG, f.report, message, 0)
-	f.handed += len(descriptors)
+	f.sent += len(descriptors)
 }
 
-// receive gives the descriptors that the child has handed over, or why it failed. It
-// waits for nothing: a child that has been executed, or has ended, says no more.
-func (f *forked) receive() (descriptors []int, err error) {
+// receive returns the descriptors that the child has sent, or why it failed. It never
+// blocks: the child has been executed or has ended, and sends no more.
+func (f *plan) receive() (descriptors []int, err error) {
 	var failed failure
 	text := unsafe.Slice((*byte)(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
-	control := make([]byte, unix.CmsgSpace(4*f.handed))
+	control := make([]byte, unix.CmsgSpace(4*f.sent))
 	for {
 		n, rights, _, _, err := unix.Recvmsg(f.reports, text, control, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 		if err == unix.EAGAIN || err == nil && n == 0 {
@@ -59,9 +59,9 @@ func (f *forked) receive() (descriptors []int, err error) {
 		}
 		descriptors = append(descriptors, fds...)
 	}
-	if len(descriptors) != f.handed {
+	if len(descriptors) != f.sent {
 		closeAll(descriptors)
-		return nil, fmt.Errorf("it handed over %d of %d descriptors", len(descriptors), f.handed)
+		return nil, fmt.Errorf("it sent %d of %d descriptors", len(descriptors), f.sent)
 	}
 	return descriptors, nil
 }

@@ -14,15 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The root of a child's own is a small file system in memory, read-only, in which
-// nothing is but the child's places, mounted under their names. It is made in this
-// order, each step while the one before it still can be:
+// A child's own root is a small read-only file system in memory with the child's
+// places mounted under their names. The order of the steps matters:
 //
 //	become nobody     the capabilities to mount come with the user namespace
-//	find the places   while the machine's tree is there; what was judged is compared
-//	make the root     directories, links and places, each found without following a link
-//	enter it          and let go of the machine's tree
-//	make the network  sockets that we keep are opened inside
+//	find the places   while the machine's tree is there; compare them with what was judged
+//	make the root     directories, links and mounts, without following a link
+//	enter it          and unmount the machine's tree
+//	make the network  open the sockets that we keep
 //	give up           capabilities, then new privileges, then system calls
 
 // mountAttrSize is the size of struct mount_attr, mount_setattr(2), in bytes.
@@ -48,11 +47,11 @@ var networkPaths = slices.Concat(Certificates, []string{
 	"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
 })
 
-// ownFiles are what a process sees of itself; the first is a directory.
+// ownFiles are what a process sees of itself in /proc; the first is a directory.
 var ownFiles = []string{"/proc/self/fd", "/proc/self/maps", "/proc/self/statm"}
 
-// through is a name with the links of the root followed.
-func (w *Wall) through(name string) string {
+// follow resolves the links of the root in a name.
+func (w *Wall) follow(name string) string {
 	for link, to := range w.Links {
 		if rest, behind := strings.CutPrefix(name, link+"/"); behind {
 			if !filepath.IsAbs(to) {
@@ -64,7 +63,7 @@ func (w *Wall) through(name string) string {
 	return name
 }
 
-// within says that a name is a directory's, or of something in it.
+// within reports whether a name is dir or below it.
 func within(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
 }
@@ -72,17 +71,17 @@ func within(name, dir string) bool {
 // mounted is a place that has been found.
 type mounted struct {
 	Place
-	now    string // where it is
+	now    string // its path, which may have changed since it was judged
 	stat   unix.Stat_t
-	mapped bool  // it is to be the other user's, if there is one
-	tree   *call // gives its mount
+	mapped bool  // its files belong to otherUser, if the child becomes that
+	tree   *call // opens its mount
 }
 
 func (m *mounted) is(kind uint32) bool { return m.stat.Mode&unix.S_IFMT == kind }
 
-// collect gives the places of a child whose executable is path, those of its
-// runtime included, the outer ones first.
-func (f *forked) collect(w *Wall, path string) (found []mounted, err error) {
+// collect finds the places of a child whose executable is path, and those that every
+// child needs. Outer places come first.
+func (f *plan) collect(w *Wall, path string) (found []mounted, err error) {
 	places := slices.Concat(w.Places, runtimePlaces(w))
 	if i := slices.IndexFunc(w.Places, func(p Place) bool { return p.name() == path }); i >= 0 {
 		libraries, err := w.libraries(w.Places[i].Path)
@@ -93,12 +92,12 @@ func (f *forked) collect(w *Wall, path string) (found []mounted, err error) {
 	}
 	seen := map[string]int{}
 	for n, p := range places {
-		if i, again := seen[p.name()]; again { // the wider access holds
+		if i, again := seen[p.name()]; again {
 			found[i].Access |= p.Access
 			continue
 		}
 		if p.Optional && slices.ContainsFunc(w.Places, func(o Place) bool { return !o.Optional && o.name() != p.name() && within(p.name(), o.name()) }) {
-			continue // it is there, whatever it is
+			continue // the outer place has it, if it exists
 		}
 		m := mounted{Place: p, mapped: n < len(w.Places)}
 		if err := m.look(); p.Optional && errors.Is(err, os.ErrNotExist) {
@@ -115,7 +114,7 @@ func (f *forked) collect(w *Wall, path string) (found []mounted, err error) {
 
 // root makes the root of the child, in which its executable is path and which holds
 // what was found.
-func (f *forked) root(w *Wall, path string, found []mounted) {
+func (f *plan) root(w *Wall, path string, found []mounted) {
 	for i := range found {
 		if found[i].tree == nil {
 			f.open(&found[i])
@@ -123,8 +122,8 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 		f.restrict(found[i].tree, found[i].Access, found[i].is(unix.S_IFCHR))
 	}
 
-	// Of /proc a process sees itself: its descriptors, its memory (where the C library
-	// finds its stack) and how much of it there is.
+	// Of /proc a process sees its descriptors, its memory map, in which the C library
+	// finds the stack, and its size.
 	own := map[string]*call{}
 	for _, name := range ownFiles {
 		own[name] = f.add(stepPlace, unix.SYS_OPEN_TREE, unix.AT_FDCWD, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC).on(name)
@@ -132,10 +131,10 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 
 	f.add(stepRoot, unix.SYS_MOUNT, "tmpfs", "/proc", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=4m,mode=0755")
 	f.add(stepRoot, unix.SYS_CHDIR, "/proc")
-	mask := f.add(stepRoot, unix.SYS_UMASK, 0) // ours says nothing of what others may do in the child's root
+	mask := f.add(stepRoot, unix.SYS_UMASK, 0) // modes in the root don't depend on the server's umask
 	made := &tree{f: f, made: map[string]bool{"/": true}}
 	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
-		at := w.through(name)
+		at := w.follow(name)
 		if !made.made[at] && !slices.ContainsFunc(found, func(m mounted) bool { return within(at, m.name()) }) { // else it is there
 			made.link(w.Links[name], at)
 		}
@@ -150,9 +149,9 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 		f.attach(own[name], name)
 	}
 	if w.Processes {
-		// Programs look at more, and each at its own. A container may not let it be
-		// mounted; then they have what the first process sees of itself.
-		f.add(stepRoot, unix.SYS_MOUNT, "proc", "proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "subset=pid").fine = anyError
+		// Programs read more of /proc, each about itself. Where a container forbids to
+		// mount it, they see the first process's files.
+		f.add(stepRoot, unix.SYS_MOUNT, "proc", "proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "subset=pid").ignored = anyError
 	}
 	if len(w.Hidden) > 0 {
 		made.directory("/rillbox/nothing")
@@ -188,7 +187,7 @@ func (f *forked) root(w *Wall, path string, found []mounted) {
 	f.add(stepEnter, unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, "/", 0, attributes, mountAttrSize)
 }
 
-// look finds out what and where the place is now.
+// look finds the place's current path and what is there.
 func (m *mounted) look() (err error) {
 	m.now = m.Path
 	if m.File == nil {
@@ -202,8 +201,8 @@ func (m *mounted) look() (err error) {
 	return nil
 }
 
-// open opens a place, which has to be what was judged.
-func (f *forked) open(m *mounted) {
+// open opens a place, and fails if it is not the file that was judged.
+func (f *plan) open(m *mounted) {
 	path := m.now
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE
 	if m.File == nil {
@@ -219,8 +218,8 @@ func (f *forked) open(m *mounted) {
 	f.add(stepPlace, unix.SYS_CLOSE, file)
 }
 
-// restrict takes away what the access does not name.
-func (f *forked) restrict(tree *call, access Access, device bool) {
+// restrict sets a mount's flags to the access.
+func (f *plan) restrict(tree *call, access Access, device bool) {
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 	if !device {
 		attributes.Attr_set |= unix.MOUNT_ATTR_NODEV
@@ -234,9 +233,9 @@ func (f *forked) restrict(tree *call, access Access, device bool) {
 	f.add(stepPlace, unix.SYS_MOUNT_SETATTR, tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attributes, mountAttrSize)
 }
 
-// attach mounts what was found under its name in the root that is the current
-// directory. No link is followed on the way there: a guest may have made one.
-func (f *forked) attach(tree *call, name string) {
+// attach mounts a tree under its name in the new root, which is the current directory.
+// It follows no link: a guest may have made one.
+func (f *plan) attach(tree *call, name string) {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	target := f.add(stepRoot, unix.SYS_OPENAT2, unix.AT_FDCWD, cmp.Or(strings.TrimPrefix(name, "/"), "."), how, unix.SizeofOpenHow).on(name)
 	f.add(stepRoot, unix.SYS_MOVE_MOUNT, tree, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH).on(name)
@@ -244,21 +243,20 @@ func (f *forked) attach(tree *call, name string) {
 	f.add(stepRoot, unix.SYS_CLOSE, tree)
 }
 
-// tree is what has been made in a child's root.
+// tree is the new root as far as it has been made.
 type tree struct {
-	f      *forked
+	f      *plan
 	made   map[string]bool
 	places []string // directories that are mounted
 }
 
-// holds says that a name is in a place, where we make nothing.
+// holds reports whether a name is inside a mounted place, where nothing of ours is made.
 func (t *tree) holds(name string) bool {
 	return slices.ContainsFunc(t.places, func(place string) bool { return name != place && within(name, place) })
 }
 
-// pin mounts a directory, and those that it is in, on itself as far as they are in
-// a place: what is mounted on can't be renamed or removed, so that the names that
-// lead to what is hidden stay those that we use.
+// pin mounts a directory inside a place, and its parents there, on themselves. A mount
+// point can't be renamed or removed, so a guest can't move a hidden directory away.
 func (t *tree) pin(name string) {
 	if !t.holds(name) || t.made[name] {
 		return
@@ -281,7 +279,7 @@ func (t *tree) link(to, name string) {
 	t.make(name, unix.SYS_SYMLINKAT, to, unix.AT_FDCWD, name[1:])
 }
 
-// make makes a name by a call, and the directories that it is in.
+// make makes a name by a call, after its parent directories.
 func (t *tree) make(name string, number uintptr, args ...any) {
 	if t.made[name] {
 		return
@@ -291,7 +289,7 @@ func (t *tree) make(name string, number uintptr, args ...any) {
 	t.f.add(stepRoot, number, args...).on(name)
 }
 
-// pathOf is where an open file is now.
+// pathOf is the current path of an open file.
 func pathOf(file *os.File) (string, error) {
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
 	if err != nil {

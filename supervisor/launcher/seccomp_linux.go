@@ -20,61 +20,60 @@ type filter struct {
 	network    bool // it is in the machine's network
 	interfaces bool // it may list the machine's network interfaces
 	ownRoot    bool // no path and no process ID leads to what is not the child's
-	watched    bool // refused calls are reported to us, who refuse them then
+	watched    bool // we are asked about calls that it does not allow, and refuse them
 }
 
-// answer is what a filter gives for a system call.
+// answer is a filter's verdict on a system call.
 type answer uint32
 
 const (
 	allowed = answer(unix.SECCOMP_RET_ALLOW)
 	refused = answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
-	// absent is the answer of a kernel that has no such call, for which
-	// libraries are prepared.
+	// absent is what a kernel without the call says; libraries then do without it.
 	absent = answer(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
 	asked  = answer(unix.SECCOMP_RET_USER_NOTIF)
 )
 
-// condition holds when one of an argument's 32-bit words is, after mask, one of
-// values. The kernel takes an int, and looks at the low word alone, so what a
-// filter says of the other would be said of another call than the kernel makes.
+// condition holds when one of an argument's 32-bit words, masked, is one of values.
+// Where the kernel takes an int it ignores the upper word, and so must a filter.
 type condition struct {
 	offset uint32 // in seccomp_data, seccomp(2); the word order is that of amd64 and arm64
 	mask   uint32
 	values []uint32
 }
 
-// ownProcess stands in a condition for the process's own ID, which is not known
-// before there is one (see ownIDs). It is no process's.
+// ownProcess stands for the child's own process ID until it is known (see ownIDs). No
+// process has this ID.
 const ownProcess = 0xfffffff1
 
-// arg is a condition on an argument of a C type of at most 32 bits: a value or more.
+// arg is a condition on an argument whose C type has at most 32 bits.
 func arg(n uint32, values ...uint32) condition {
 	return condition{16 + 8*n, ^uint32(0), values}
 }
 
-// of leaves only these bits to be compared.
-func (c condition) of(bits uint32) condition { c.mask = bits; return c }
+// masked compares only these bits.
+func (c condition) masked(bits uint32) condition { c.mask = bits; return c }
 
 // upper is a condition on the upper half of an argument, which is a pointer.
 func upper(c condition) condition { c.offset += 4; return c }
 
-// rule allows system calls, by names with spaces between, when all conditions hold.
-// A call may be in more than one.
+// rule allows the system calls in names, separated by spaces, when all conditions
+// hold. A call may have several rules.
 type rule struct {
 	names string
 	when  []condition
-	// knownRefused: it refuses instead, what is known to be tried in vain.
-	knownRefused bool
+	// refuses has the rule refuse instead, without asking us: libraries are known to
+	// try these calls and to do without them.
+	refuses bool
 }
 
-// assembled holds the programs of filters that have been used.
+// assembled caches the programs of filters.
 var assembled = struct {
 	sync.Mutex
 	by map[filter][]unix.SockFilter
 }{by: map[filter][]unix.SockFilter{}}
 
-// assemble gives the filter's program, for one child alone.
+// assemble gives a copy of the filter's program, for one child.
 func (f filter) assemble() (*unix.SockFprog, error) {
 	assembled.Lock()
 	defer assembled.Unlock()
@@ -95,8 +94,7 @@ func (f filter) assemble() (*unix.SockFprog, error) {
 	return &unix.SockFprog{Len: uint16(len(own)), Filter: &own[0]}, nil
 }
 
-// ownIDs are the places of the filter in which the process's own ID must be
-// written before it is loaded; without that, the filter refuses more.
+// ownIDs are the words of a program into which the child must write its process ID.
 func ownIDs(program *unix.SockFprog) (places []*uint32) {
 	instructions := unsafe.Slice(program.Filter, program.Len)
 	for i := range instructions {
@@ -107,36 +105,34 @@ func ownIDs(program *unix.SockFprog) (places []*uint32) {
 	return places
 }
 
-// program is the filter for an architecture: calls by another convention than
-// its own are refused (i386's), or have no number here (x32's).
+// program is the filter for an architecture. It refuses calls by i386's convention;
+// x32's have numbers that are not in the table.
 func (f filter) program(info *arch.Info) []bpf.Instruction {
 	return append([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 4, Size: 4}, // the architecture
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
-		bpf.RetConstant{Val: uint32(f.unless(refused))},
+		bpf.RetConstant{Val: uint32(f.otherwise(refused))},
 		bpf.LoadAbsolute{Off: 0, Size: 4}, // the number
-	}, search(f.calls(info))...)
+	}, search(f.answers(info))...)
 }
 
-// unless is the answer to a call that no rule allows: it is told to us first where
-// that is wanted.
-func (f filter) unless(a answer) answer {
+// otherwise is the answer to a call that no rule allows: this one, or a question to us.
+func (f filter) otherwise(a answer) answer {
 	if f.watched {
 		return asked
 	}
 	return a
 }
 
-// span is a row of system calls with the same answer: all numbers from first to
-// before the next span's.
+// span is a range of numbers with the same answer, from first up to the next span.
 type span struct {
 	first  uint32
 	answer []bpf.Instruction
 }
 
-// calls are the answers to all numbers, in their order. A number without a name is
-// of a call that is newer than this program.
-func (f filter) calls(info *arch.Info) (spans []span) {
+// answers covers all numbers in order. A number without a name belongs to a call that
+// is newer than this program.
+func (f filter) answers(info *arch.Info) (spans []span) {
 	rules := map[string][]rule{}
 	for _, r := range f.rules() {
 		for name := range strings.FieldsSeq(r.names) {
@@ -147,12 +143,12 @@ func (f filter) calls(info *arch.Info) (spans []span) {
 	last := slices.Max(slices.Collect(maps.Keys(info.SyscallNumbers)))
 	for number := range last + 2 {
 		name, named := info.SyscallNumbers[number]
-		answer := give(f.unless(refused))
+		answer := give(f.otherwise(refused))
 		switch {
 		case !named:
-			answer = give(f.unless(absent))
+			answer = give(f.otherwise(absent))
 		case rules[name] != nil:
-			answer = judge(rules[name], f.unless(refused))
+			answer = judge(rules[name], f.otherwise(refused))
 		case slices.Contains(known, name):
 			answer = give(absent)
 		}
@@ -163,7 +159,7 @@ func (f filter) calls(info *arch.Info) (spans []span) {
 	return spans
 }
 
-// search finds the number's span by halves.
+// search is a binary search for the number's span.
 func search(spans []span) []bpf.Instruction {
 	if len(spans) == 1 {
 		return spans[0].answer
@@ -178,14 +174,14 @@ func search(spans []span) []bpf.Instruction {
 
 func give(a answer) []bpf.Instruction { return []bpf.Instruction{bpf.RetConstant{Val: uint32(a)}} }
 
-// judge gives what the first rule says whose conditions all hold.
+// judge follows the first rule whose conditions all hold.
 func judge(rules []rule, otherwise answer) (out []bpf.Instruction) {
 	if slices.ContainsFunc(rules, func(r rule) bool { return len(r.when) == 0 }) {
 		return give(allowed)
 	}
 	for _, r := range rules {
 		rest := give(allowed)
-		if r.knownRefused {
+		if r.refuses {
 			rest = give(refused)
 		}
 		for _, c := range slices.Backward(r.when) {
@@ -196,8 +192,7 @@ func judge(rules []rule, otherwise answer) (out []bpf.Instruction) {
 	return append(out, give(otherwise)...)
 }
 
-// test goes on to the next instruction when the condition holds, and else skips
-// as many.
+// test skips so many instructions unless the condition holds.
 func (c condition) test(skip int) []bpf.Instruction {
 	out := []bpf.Instruction{bpf.LoadAbsolute{Off: c.offset, Size: 4}}
 	if c.mask != ^uint32(0) {

@@ -230,7 +230,7 @@ func (f filter) plain(name string, arguments []uint64) answer {
 			holds = holds && is
 		}
 		if holds {
-			return map[bool]answer{false: allowed, true: refused}[r.knownRefused]
+			return map[bool]answer{false: allowed, true: refused}[r.refuses]
 		}
 	}
 	if !named && names(f.absent(), name) {

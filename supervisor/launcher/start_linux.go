@@ -30,14 +30,14 @@ func Start(c Command) (Started, error) {
 }
 
 // start forks the child, and returns when it has been executed.
-func (f *forked) start() (s Started, err error) {
+func (f *plan) start() (s Started, err error) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
-	syscall.ForkLock.Lock() // no descriptor is half-made meanwhile
+	syscall.ForkLock.Lock() // no descriptor without close-on-exec is being made
 	inTime := f.bound(startTime)
 	pid, errno := f.fork()
 	syscall.ForkLock.Unlock()
 	executed := inTime()
-	if f.other { // in our memory, the child became another user
+	if f.other { // the child changed its user in memory that is also ours
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, uintptr(dumpable), 0, 0, 0)
 	}
 	if errno != 0 {
@@ -56,7 +56,7 @@ func (f *forked) start() (s Started, err error) {
 		return Started{}, err
 	}
 	if f.watch != nil {
-		go answerQuestions(descriptors[len(descriptors)-1], *f.watch)
+		go reportCalls(descriptors[len(descriptors)-1], *f.watch)
 		descriptors = descriptors[:len(descriptors)-1]
 	}
 	for i, fd := range descriptors {
@@ -71,13 +71,13 @@ func (f *forked) start() (s Started, err error) {
 	return s, nil
 }
 
-// startTime is how long a child may take to its execve. One that is stopped before
-// it, or waits for a file system that hangs, holds the thread that started it.
+// startTime is how long a child may take to its execve. Until then it blocks the
+// thread that started it, also if it is stopped or waits for a file system that hangs.
 var startTime = 10 * time.Second
 
-// bound kills the child after a time, unless inTime is called before, and the process
-// waited for after that; inTime says whether it was alive until then.
-func (f *forked) bound(limit time.Duration) (inTime func() bool) {
+// bound kills the child after a time unless inTime is called first. inTime reports
+// whether the child was left alive, and must be called before the process is waited for.
+func (f *plan) bound(limit time.Duration) (inTime func() bool) {
 	done, alive := make(chan struct{}), make(chan bool)
 	go func() {
 		killed := false
@@ -95,7 +95,7 @@ func (f *forked) bound(limit time.Duration) (inTime func() bool) {
 	return func() bool { close(done); return <-alive }
 }
 
-// stepError says which step of a child's start failed, and about what.
+// stepError says which step of a child's start failed, and for which path.
 type stepError struct {
 	step  step
 	about string
@@ -113,7 +113,7 @@ func (e *stepError) Error() string {
 	return text + ": " + e.errno.Error()
 }
 
-// Is says that the error is ErrReplaced: what was judged is not there any more.
+// Is reports ErrReplaced where the file that was judged is no longer there.
 func (e *stepError) Is(target error) bool {
 	gone := e.errno == syscall.ESTALE || e.errno == syscall.ELOOP || e.errno == syscall.ENOENT
 	return target == ErrReplaced && gone && e.about != "" && (e.step == stepPlace || e.step == stepRoot)
@@ -121,38 +121,38 @@ func (e *stepError) Is(target error) bool {
 
 func (e *stepError) Unwrap() error { return e.errno }
 
-// forked is all that the child needs between fork and execve, allocated before.
-type forked struct {
+// plan is all that a child needs between fork and execve, allocated before.
+type plan struct {
 	calls
 	flags uintptr // of clone(2), beside those of vfork
-	wall  Wall    // what is around it, if anything is
+	wall  Wall    // at level Namespaces
 
-	child   int32 // its process ID, from when there is one
-	reports int   // our end of its socket
-	report  int   // its own
-	handed  int   // how many descriptors it hands over
-	opened  []int // what only it needs
+	child   int32 // the process ID; 0 before the fork
+	reports int   // our end of the child's socket
+	report  int   // the child's end
+	sent    int   // how many descriptors it sends
+	opened  []int // descriptors to close when it has been executed
 
-	watch *func(call string) // nil: the filter refuses by itself
+	watch *func(call string) // what is told of refused calls, if anything
 	found []mounted
-	other bool // it becomes another user
+	other bool // the child becomes otherUser
 }
 
-// lowestDescriptor is the first that is not the child's own.
+// lowestDescriptor is above those that the child keeps.
 const lowestDescriptor = 10
 
-func prepare(c Command) (*forked, error) {
-	f := &forked{}
+func prepare(c Command) (*plan, error) {
+	f := &plan{}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return f, fmt.Errorf("make the child's socket: %w", err)
 	}
 	f.reports = pair[0]
 	f.opened = pair[:]
-	if f.report, err = f.above(pair[1]); err != nil {
+	if f.report, err = f.duplicate(pair[1]); err != nil {
 		return f, err
 	}
-	for _, part := range []func(Command) error{f.begin, f.surround, f.finish} {
+	for _, part := range []func(Command) error{f.begin, f.namespaces, f.execute} {
 		if err := part(c); err != nil {
 			return f, err
 		}
@@ -160,8 +160,8 @@ func prepare(c Command) (*forked, error) {
 	return f, f.err
 }
 
-// begin makes the process ours to end, and bounds it.
-func (f *forked) begin(c Command) error {
+// begin ties the child's life to ours and puts it into its cgroup.
+func (f *plan) begin(c Command) error {
 	f.add(stepGroup, unix.SYS_SETPGID, 0, 0)
 	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL))
 	alive, err := life()
@@ -169,7 +169,7 @@ func (f *forked) begin(c Command) error {
 		return err
 	}
 	f.add(stepParent, unix.SYS_CLOSE, alive[1])
-	f.isAlive(alive[0])
+	f.checkServer(alive[0])
 	for _, procs := range c.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -184,14 +184,14 @@ func (f *forked) begin(c Command) error {
 	return nil
 }
 
-// isAlive ends the child where the server has died already, which sends no signal
-// any more: then nobody can write to the pipe that it alone holds open.
-func (f *forked) isAlive(pipe int) {
-	f.add(stepParent, unix.SYS_READ, pipe, new([8]byte), 1).must = syscall.EAGAIN
+// checkServer fails if the server died before the child asked for a signal at its
+// death: reading the pipe, which the server alone holds open, then gives its end.
+func (f *plan) checkServer(pipe int) {
+	f.add(stepParent, unix.SYS_READ, pipe, new([8]byte), 1).want = syscall.EAGAIN
 }
 
-// surround builds what is around it.
-func (f *forked) surround(c Command) (err error) {
+// namespaces makes the child's own root, user and network.
+func (f *plan) namespaces(c Command) (err error) {
 	if c.Wall == nil || c.Wall.Level < Namespaces {
 		return nil
 	}
@@ -205,8 +205,8 @@ func (f *forked) surround(c Command) (err error) {
 		return err
 	}
 	proc := f.add(stepUser, unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self", unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY)
-	if f.other = f.asOther(f.found); f.other {
-		// What is mounted from here on is not mounted for others.
+	if f.other = f.mapPlaces(f.found); f.other {
+		// Mounts from here on are the child's alone.
 		f.add(stepRoot, unix.SYS_MOUNT, 0, "/", 0, unix.MS_REC|unix.MS_PRIVATE, 0)
 	} else {
 		f.flags |= unix.CLONE_NEWUSER
@@ -220,16 +220,16 @@ func (f *forked) surround(c Command) (err error) {
 	return nil
 }
 
-// finish gives the child its directory, descriptors and limits, takes its
-// privileges away, and executes it.
-func (f *forked) finish(c Command) error {
+// execute gives the child its directory, descriptors and limits, takes its
+// privileges away and executes its command.
+func (f *plan) execute(c Command) error {
 	f.add(stepDirectory, unix.SYS_CHDIR, c.Dir).on(c.Dir)
 	for i, file := range c.Files {
-		fd, err := f.above(int(file.Fd()))
+		fd, err := f.duplicate(int(file.Fd()))
 		if err != nil {
 			return err
 		}
-		if f.other { // it opens its descriptors once more, by name
+		if f.other { // it may open /dev/fd/N once more
 			_ = unix.Fchown(fd, otherUser, otherUser)
 		}
 		f.add(stepDescriptors, unix.SYS_DUP3, fd, i, 0)
@@ -261,7 +261,7 @@ func (f *forked) finish(c Command) error {
 }
 
 // loadFilter loads the system call filter.
-func (f *forked) loadFilter(w *Wall) error {
+func (f *plan) loadFilter(w *Wall) error {
 	f.watch = reportRefused.Load()
 	program, err := filter{
 		processes: w.Processes, network: w.Network, interfaces: w.Interfaces, ownRoot: w.Level == Namespaces, watched: f.watch != nil,
@@ -269,25 +269,26 @@ func (f *forked) loadFilter(w *Wall) error {
 	if err != nil {
 		return err
 	}
-	for _, own := range ownIDs(program) { // the child learns its process ID
-		f.add(stepFilter, unix.SYS_GETPID).gives = (*int32)(unsafe.Pointer(own))
+	for _, own := range ownIDs(program) {
+		f.add(stepFilter, unix.SYS_GETPID).result = (*int32)(unsafe.Pointer(own))
 	}
 	if f.watch == nil {
 		f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
 	} else {
-		f.hand(stepFilter, f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, program))
+		f.send(stepFilter, f.add(stepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, program))
 	}
 	return nil
 }
 
-// life is a pipe whose second end we alone hold open, and never write to.
+// life is a pipe to which nothing is written. Only the server has its second end open.
 var life = sync.OnceValues(func() (ends [2]int, err error) {
 	err = unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK)
 	return ends, err
 })
 
-// above duplicates a descriptor above those of the child's own, to be a blocking one.
-func (f *forked) above(fd int) (int, error) {
+// duplicate duplicates a descriptor, above those that the child keeps, and makes it
+// a blocking one.
+func (f *plan) duplicate(fd int) (int, error) {
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, lowestDescriptor)
 	if err != nil {
 		return -1, fmt.Errorf("duplicate a descriptor: %w", err)
@@ -297,20 +298,20 @@ func (f *forked) above(fd int) (int, error) {
 }
 
 // giveUpPrivileges leaves the child no capability, and none to get.
-func (f *forked) giveUpPrivileges() {
-	none := syscall.EPERM // it has none to take away
-	if f.flags != 0 {     // in a user namespace
-		none = syscall.EINVAL // it has all; the kernel may know fewer
+func (f *plan) giveUpPrivileges() {
+	fails := syscall.EPERM // it is no root
+	if f.flags != 0 {      // in a user namespace, where it has all
+		fails = syscall.EINVAL // the kernel knows fewer
 	}
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
-		f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability).fine = none
+		f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability).ignored = fails
 	}
 	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	f.add(stepPrivileges, unix.SYS_CAPSET, header, &[2]unix.CapUserData{})
 	f.add(stepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-	// A keyring of its own, where the user may have one more and a container lets it
-	// be made. The filter refuses to look at any.
-	f.add(stepPrivileges, unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).fine = anyError
+	// A keyring of its own, where the user's quota and a container allow it. The filter
+	// refuses to read any.
+	f.add(stepPrivileges, unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).ignored = anyError
 }
 
 //go:linkname beforeFork syscall.runtime_BeforeFork
@@ -342,7 +343,7 @@ func rawVforkSyscall(trap, a1, a2, a3 uintptr) (r1 uintptr, err syscall.Errno)
 //
 //go:noinline
 //go:norace
-func (f *forked) fork() (int, syscall.Errno) {
+func (f *plan) fork() (int, syscall.Errno) {
 	var (
 		result uintptr
 		errno  syscall.Errno
@@ -364,24 +365,24 @@ func (f *forked) fork() (int, syscall.Errno) {
 	for i = range f.list {
 		c = f.list[i]
 		a = c.args
-		for j = range c.takes {
-			if c.takes[j] != nil {
-				a[j] = uintptr(*c.takes[j].gives)
+		for j = range c.uses {
+			if c.uses[j] != nil {
+				a[j] = uintptr(*c.uses[j].result)
 			}
 		}
 		result, _, errno = syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
 		if errno == 0 && c.seen != nil && (c.seen.Dev != c.judged.Dev || c.seen.Ino != c.judged.Ino) {
 			errno = syscall.ESTALE
 		}
-		if errno != c.must && (errno != c.fine && c.fine != anyError || c.must != 0) {
+		if errno != c.want && (c.want != 0 || errno != c.ignored && c.ignored != anyError) {
 			break
 		}
 		if errno == 0 {
-			*c.gives = int32(result)
+			*c.result = int32(result)
 		}
 	}
 	if errno == 0 {
-		errno = syscall.ECANCELED // what should fail did not
+		errno = syscall.ECANCELED // it succeeded, and should have failed
 	}
 	failed.call, failed.errno = uintptr(i), errno
 	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.report), uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a child does between its fork and execve is a list of system calls, made
-// before the fork and only read after it: a forked thread of the Go runtime can
-// do little else.
+// What a child does between fork and execve is a list of system calls. It is prepared
+// before the fork and only read after it, because a forked thread of the Go runtime can
+// neither allocate nor take a lock.
 
 // call is one system call of a child on its way to execve.
 type call struct {
@@ -18,17 +18,18 @@ type call struct {
 	about  string // the path that it is about, if there is one
 	number uintptr
 	args   [6]uintptr
-	// takes are earlier calls whose results are arguments of this one.
-	takes [6]*call
-	// gives is where the result goes.
-	gives *int32
-	// fine is an error that is as good as none, and must be one that has to come.
-	fine, must syscall.Errno
-	// seen is what fstat says; the call fails with ESTALE unless it is judged.
+	// uses are the earlier calls whose results take the place of args.
+	uses [6]*call
+	// result is where the child writes what the call returned.
+	result *int32
+	// want is the error that the call must fail with, ignored one that it may.
+	want, ignored syscall.Errno
+	// seen is what fstat wrote; the call fails with ESTALE unless it is the same file
+	// as judged.
 	seen, judged *unix.Stat_t
 }
 
-// anyError is as good as none where what a call does is an addition.
+// anyError ignores every error of a call that the child can do without.
 const anyError = ^syscall.Errno(0)
 
 // step is what a call is for, in the words of an error.
@@ -54,10 +55,10 @@ const (
 	stepExecute     step = "execute it"
 )
 
-// calls collects the system calls of one child.
+// calls are the system calls of one child, in order.
 type calls struct {
 	list []*call
-	// kept holds what the arguments point to; the garbage collector can't see it there.
+	// kept holds what the arguments point to, which the garbage collector doesn't see.
 	kept []any
 	err  error // the first
 }
@@ -65,7 +66,7 @@ type calls struct {
 // add adds a call. An argument is a number, a string, a pointer to memory that the
 // kernel reads or writes, or an earlier call, which stands for its result.
 func (c *calls) add(s step, number uintptr, args ...any) *call {
-	added := &call{step: s, number: number, gives: new(int32)}
+	added := &call{step: s, number: number, result: new(int32)}
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case int:
@@ -73,7 +74,7 @@ func (c *calls) add(s step, number uintptr, args ...any) *call {
 		case uintptr:
 			added.args[i] = arg
 		case *call:
-			added.takes[i] = arg
+			added.uses[i] = arg
 		case string:
 			text, err := unix.BytePtrFromString(arg)
 			if err != nil && c.err == nil {
@@ -88,11 +89,11 @@ func (c *calls) add(s step, number uintptr, args ...any) *call {
 	return added
 }
 
-// hold gives the address that a pointer holds, and keeps what is there.
+// hold returns a pointer as a number, and keeps what it points to.
 func (c *calls) hold(pointer any) uintptr {
 	c.kept = append(c.kept, pointer)
 	return reflect.ValueOf(pointer).Pointer()
 }
 
-// on tells the path that the call is about.
+// on sets the path that the call is about.
 func (c *call) on(path string) *call { c.about = path; return c }

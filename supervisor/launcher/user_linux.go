@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where we are root, a child is another user, outside of its namespaces too: one
-// that nobody else is. What is root's in the child's root is that user's there, by
-// mounts that map one to the other, so that files need no other owners or modes.
-// Where a file system can't do that, the child keeps our user, as it does where we
-// are not root, without a capability.
+// If the server is root, a child runs as another user, also as seen from outside of its
+// namespaces. Idmapped mounts show root's files as that user's, so that files keep their
+// owners and modes. Where a file system has no idmapped mounts, and where the server is
+// not root, the child keeps the server's user, without capabilities.
 
-// nobody is the user and the group that a child is to itself.
+// nobody is a child's user and group in its own user namespace.
 const nobody = 65534
 
-// otherUser is the user and group of such children. The range from 1879048192 to
-// 2147483647 is given to nobody, by the conventions of distributions and systemd.
+// otherUser is that user, and its group. Distributions and systemd leave the range from
+// 1879048192 to 2147483647 unused.
 const otherUser = 1879048192
 
-// ownNames is where a child's root has what is ours.
+// ownNames is where a child's root has our own files.
 const ownNames = "/rillbox"
 
-// mapping is a user namespace that maps root to the other user and all others to
-// themselves, for mounts; -1 where we can't have one.
+// mapping is a user namespace for idmapped mounts: root is otherUser, and all others are
+// themselves.
 var mapping = sync.OnceValues(func() (int, error) {
 	if os.Geteuid() != 0 {
 		return -1, errors.New("we are not root")
@@ -72,7 +71,7 @@ func hasCapabilities(wanted ...int) error {
 			return fmt.Errorf("we lack capability %d", c)
 		}
 	}
-	// A user namespace around us may map few users.
+	// A user namespace around us may have too few users.
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return err
@@ -83,10 +82,9 @@ func hasCapabilities(wanted ...int) error {
 	return nil
 }
 
-// asOther mounts the places as the other user's and prepares the child to become
-// that user; false where a file system can't do it. The mounts are made here, from
-// what was judged, and only put into place by the child.
-func (f *forked) asOther(found []mounted) bool {
+// mapPlaces makes idmapped mounts of the places, from the files that were judged; the
+// child only attaches them. It reports false if that is not possible.
+func (f *plan) mapPlaces(found []mounted) bool {
 	names, err := mapping()
 	if err != nil {
 		return false
@@ -102,10 +100,10 @@ func (f *forked) asOther(found []mounted) bool {
 			closeAll(opened)
 			return false
 		}
-		if err == nil { // else it is seen as others see it
+		if err == nil { // otherwise the child sees it as any other user does
 			opened = append(opened, fd)
 			result := int32(fd)
-			trees[i] = &call{gives: &result}
+			trees[i] = &call{result: &result}
 		}
 	}
 	for i, tree := range trees {
@@ -115,7 +113,7 @@ func (f *forked) asOther(found []mounted) bool {
 	return true
 }
 
-// clone gives a mount of the place in which what is root's is the other user's.
+// clone gives an idmapped mount of the place.
 func (m mounted) clone(names int) (int, error) {
 	at, path := unix.AT_FDCWD, m.Path
 	if m.File != nil {
@@ -132,24 +130,23 @@ func (m mounted) clone(names int) (int, error) {
 	return fd, nil
 }
 
-// becomeOther makes the process the other user, in a user namespace of its own.
-// What it was before it gives up with that, and none of its other namespaces is
-// its own.
-func (f *forked) becomeOther(proc *call) {
+// becomeOther makes the process otherUser, in a user namespace of its own. It loses its
+// capabilities over the namespaces that it was made in.
+func (f *plan) becomeOther(proc *call) {
 	f.add(stepUser, unix.SYS_SETGROUPS, 0, 0)
 	f.add(stepUser, unix.SYS_SETRESGID, otherUser, otherUser, otherUser)
 	f.add(stepUser, unix.SYS_SETRESUID, otherUser, otherUser, otherUser)
-	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                       // else its files in /proc are root's; execve has its own
-	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL)) // another user has none
+	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                       // otherwise root owns its files in /proc
+	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL)) // changing the user cleared it
 	if alive, err := life(); err == nil {
-		f.isAlive(alive[0])
+		f.checkServer(alive[0])
 	}
 	f.add(stepUser, unix.SYS_UNSHARE, unix.CLONE_NEWUSER)
 	f.nobody(proc, otherUser, otherUser)
 }
 
-// nobody maps the child's user and group. proc is its directory in /proc.
-func (f *forked) nobody(proc *call, user, group int) {
+// nobody maps a user and a group to nobody. proc is the child's directory in /proc.
+func (f *plan) nobody(proc *call, user, group int) {
 	for _, file := range [][2]string{
 		{"setgroups", "deny"},
 		{"uid_map", fmt.Sprintf("%d %d 1", nobody, user)},

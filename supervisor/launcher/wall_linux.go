@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What every Deno process reads of the system where it has no root of its own:
-// shared libraries, the resolver's files, and what V8 and Deno look at to size
-// themselves.
+// systemPaths are what every Deno process reads where it has no root of its own: shared
+// libraries, the resolver's files, and what V8 and Deno size themselves by.
 var systemPaths = slices.Concat(networkPaths, []string{
 	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
 	"/etc/ld.so.cache", "/etc/localtime",
@@ -25,9 +24,9 @@ const (
 	readFile      = landlock.AccessFSExecute | landlock.AccessFSReadFile
 	readDirectory = readFile | landlock.AccessFSReadDir
 	writeFile     = landlock.AccessFSWriteFile | landlock.AccessFSTruncate
-	// changeDirectory leaves out making devices, and symbolic links: calls that
-	// Landlock knows nothing of follow them (chmod, utime, stat). What is moved to
-	// another directory (Refer) gains no rights by that: the kernel sees to it.
+	// changeDirectory leaves out devices, and symbolic links, which chmod, utime and stat
+	// follow without asking Landlock. The kernel lets nothing gain rights by a move to
+	// another directory (Refer).
 	changeDirectory = writeFile | landlock.AccessFSRefer | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
 		landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock | landlock.AccessFSMakeFifo
 )
@@ -50,10 +49,10 @@ type pathBeneath struct {
 	parent int32
 }
 
-// landlock has the child restrict itself. In a root of its own what is left to
-// restrict is what the machine's network has beside ports, abstract Unix sockets,
-// and reading what may only be written, which mounts can't.
-func (f *forked) landlock(w *Wall) error {
+// landlock has the child restrict itself. In a root of its own only two things are
+// left: abstract Unix sockets of the machine's network, and reading of places that may
+// only be written, which mounts can't refuse.
+func (f *plan) landlock(w *Wall) error {
 	version, err := landlock.LandlockGetABIVersion()
 	if err != nil || w.Level < Landlock {
 		return nil
@@ -93,17 +92,17 @@ func (f *forked) landlock(w *Wall) error {
 		if err := w.allowAll(set, handled); err != nil {
 			return err
 		}
-		f.allowInside(set, "/proc/self", readDirectory) // what is below it is known only in the child
+		f.allowInside(set, "/proc/self", readDirectory) // the child's, not ours
 	}
 	f.add(stepWall, unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0)
 	return nil
 }
 
-// allowInside has the child add a rule for what has a name in its root.
-func (f *forked) allowInside(set int, name string, access uint64) {
+// allowInside has the child add a rule for a name in its root.
+func (f *plan) allowInside(set int, name string, access uint64) {
 	rule := &pathBeneath{access: access}
 	place := f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, name, unix.O_PATH|unix.O_CLOEXEC).on(name)
-	place.gives = &rule.parent
+	place.result = &rule.parent
 	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, rule, 0).on(name)
 	f.add(stepWall, unix.SYS_CLOSE, place)
 }
@@ -133,7 +132,7 @@ func (w *Wall) allowAll(set int, handled landlock.RulesetAttr) error {
 	return nil
 }
 
-// allow gives rights to a place. What the child can't reach either is passed over.
+// allow adds the rule for a place, unless the child can't reach it anyway.
 func (p Place) allow(set int, handled uint64) error {
 	file := p.File
 	if file == nil {
@@ -157,7 +156,7 @@ func (p Place) allow(set int, handled uint64) error {
 	return landlock.LandlockAddPathBeneathRule(set, &rule, 0)
 }
 
-// rights are Landlock's of an access.
+// rights are Landlock's rights for an access.
 func rights(access Access, directory bool) (r uint64) {
 	if access&(Read|Execute) != 0 {
 		r |= readFile
@@ -174,7 +173,7 @@ func rights(access Access, directory bool) (r uint64) {
 	return r
 }
 
-// Offered says which wall this machine offers, by raising it once.
+// Offered says which wall this machine offers, by trying it once.
 var Offered = sync.OnceValue(func() Support {
 	err := probe(Namespaces)
 	if err == nil {
@@ -191,13 +190,12 @@ var Offered = sync.OnceValue(func() Support {
 	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %s; docs/walls.md says what helps", version, why)}
 })
 
-// probe raises a wall around a process that ends at once: it has nothing to execute
-// there.
+// probe starts a child behind a wall without an executable, so that it ends at once.
 func probe(level Level) error {
 	_, err := Start(Command{Path: "/nothing", Dir: "/", Wall: &Wall{Level: level}})
 	var failed *stepError
 	if errors.As(err, &failed) && failed.step == stepExecute {
-		return nil // all that comes before has been done
+		return nil // all other steps worked
 	}
 	return err
 }
