@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 
 	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -171,31 +170,4 @@ func rights(access Access, directory bool) (r uint64) {
 		}
 	}
 	return r
-}
-
-// Offered says which wall this machine offers, by trying it once.
-var Offered = sync.OnceValue(func() Support {
-	err := probe(Namespaces)
-	if err == nil {
-		return Support{Level: Namespaces, Detail: "each program has a root, processes and a network of its own"}
-	}
-	why := lookAtMachine().refusal(err)
-	version, err := landlock.LandlockGetABIVersion()
-	if err == nil {
-		err = probe(Landlock)
-	}
-	if err != nil {
-		return Support{Level: Deno, Detail: fmt.Sprintf("no namespaces: %s; no Landlock: %v; docs/walls.md says what helps", why, err)}
-	}
-	return Support{Level: Landlock, Detail: fmt.Sprintf("ABI %d; no namespaces: %s; docs/walls.md says what helps", version, why)}
-})
-
-// probe starts a child behind a wall without an executable, so that it ends at once.
-func probe(level Level) error {
-	_, err := Start(Command{Path: "/nothing", Dir: "/", Wall: &Wall{Level: level}})
-	var failed *stepError
-	if errors.As(err, &failed) && failed.step == stepExecute {
-		return nil // all other steps worked
-	}
-	return err
 }
