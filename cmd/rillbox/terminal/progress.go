@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -34,7 +32,6 @@ type Progress struct {
 	told  bool   // it is on display, or was printed
 	late  *time.Timer
 	bar   *progressbar.ProgressBar
-	drawn *window // what the bar writes to
 }
 
 // NewProgress makes one that shows stages on stderr, unless nobody wants to know.
@@ -85,9 +82,8 @@ func (p *Progress) tell(e supervisor.Event) {
 	}
 	if p.bar == nil || total != p.bar.GetMax64() {
 		p.hide()
-		p.drawn = &window{w: p.w}
 		p.bar = progressbar.NewOptions64(total,
-			progressbar.OptionSetWriter(p.drawn),
+			progressbar.OptionSetWriter(p.w),
 			progressbar.OptionSetDescription(supervisor.ShowLine(e.Text, maxStage)),
 			progressbar.OptionShowBytes(e.Done > 0 || e.Total > 0),
 			progressbar.OptionSetWidth(24),
@@ -116,33 +112,8 @@ func (p *Progress) hide() {
 		p.late = nil
 	}
 	if p.bar != nil {
-		p.drawn.shut()
-		_ = p.bar.Finish() // so that it ends; nobody sees how
+		_ = p.bar.Finish()
+		_ = p.bar.RenderBlank() // takes it away, and ends its spinner
 		p.bar = nil
 	}
-}
-
-// window is what a bar writes to until it is shut: a spinner goes on after its end.
-type window struct {
-	mu    sync.Mutex
-	w     io.Writer
-	width int // the most that was written at once
-}
-
-func (w *window) Write(data []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.w == nil {
-		return len(data), nil
-	}
-	w.width = max(w.width, utf8.RuneCount(data))
-	return w.w.Write(data)
-}
-
-// shut takes away what is shown.
-func (w *window) shut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _ = io.WriteString(w.w, "\r"+strings.Repeat(" ", w.width)+"\r") // see tell
-	w.w = nil
 }
