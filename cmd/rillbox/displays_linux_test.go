@@ -32,7 +32,7 @@ func onePixelHigh(t *testing.T, w int) string {
 // and not its bytes, and no wider than it is.
 func TestPicturesAreDrawnWhereTheyCanBe(t *testing.T) {
 	needRuntimes(t)
-	inKitty := regexp.MustCompile("\x1b_Ga=T,f=100,q=2,m=0;([^;\x1b]+)\x1b\\\\")
+	inKitty := regexp.MustCompile("\x1b_G(?:[^;]*,)?q=2,[^;]*;([^;\x1b]+)\x1b\\\\")
 	inITerm := regexp.MustCompile("\x1b]1337;File=inline=1;size=[0-9]+;width=[0-9]+px:([^\a]+)\a")
 	inSixels := regexp.MustCompile("\x1bP[0-9;]*q([^\x1b]+)\x1b\\\\")
 	for name, row := range map[string]struct {

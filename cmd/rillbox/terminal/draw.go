@@ -8,10 +8,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image/png"
-	"io"
 	"os"
 	"strings"
 
+	graphics "github.com/charmbracelet/x/ansi/kitty"
 	"github.com/mattn/go-sixel"
 	"golang.org/x/sys/unix"
 
@@ -75,42 +75,26 @@ func (d drawing) draw(f *os.File, data []byte) error {
 		return err
 	}
 	out := bufio.NewWriter(f)
-	if d == sixels {
+	switch d {
+	case sixels:
 		encoder := sixel.NewEncoder(out)
 		encoder.Dither = true
-		if err := encoder.Encode(picture); err != nil {
-			return err
-		}
-	} else {
+		err = encoder.Encode(picture)
+	case kitty:
+		err = graphics.EncodeGraphics(out, picture, &graphics.Options{
+			Action: graphics.TransmitAndPut, Transmission: graphics.Direct, Format: graphics.PNG, Chunk: true,
+			Quiet: 2, // the terminal answers nothing
+		})
+	case iterm:
 		var file bytes.Buffer
-		if err := png.Encode(&file, picture); err != nil {
-			return err
-		}
-		text := base64.StdEncoding.EncodeToString(file.Bytes())
-		if d == kitty {
-			writeKitty(out, text)
-		} else {
-			fmt.Fprintf(out, "\x1b]1337;File=inline=1;size=%d;width=%dpx:%s\a", file.Len(), picture.Bounds().Dx(), text)
-		}
+		err = png.Encode(&file, picture)
+		fmt.Fprintf(out, "\x1b]1337;File=inline=1;size=%d;width=%dpx:%s\a", file.Len(), picture.Bounds().Dx(), base64.StdEncoding.EncodeToString(file.Bytes()))
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintln(out)
 	return out.Flush()
-}
-
-// kittyChunk is how much base64 one of kitty's escape sequences may have.
-const kittyChunk = 4096
-
-// writeKitty transmits a PNG and displays it (a=T, f=100), without an answer
-// (q=2), in as many parts as it takes (m=1 says that more come).
-func writeKitty(w io.Writer, text string) {
-	keys := "a=T,f=100,q=2,"
-	for more := 1; more == 1; keys = "" {
-		part := text[:min(kittyChunk, len(text))]
-		if text = text[len(part):]; text == "" {
-			more = 0
-		}
-		fmt.Fprintf(w, "\x1b_G%sm=%d;%s\x1b\\", keys, more, part)
-	}
 }
 
 // maxWidth is how wide a picture is at most drawn, in pixels, on a terminal as
