@@ -26,23 +26,10 @@ func versionLine() string {
 	return fmt.Sprintf("rillbox %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
-// version is the module's version, or the commit that it was built from.
+// version is the module's version: its tag, or the commit that it was built from.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	commit, changed := "devel", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			commit = s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+changed"
-		}
-	}
-	return commit + changed
+	return "unknown"
 }
