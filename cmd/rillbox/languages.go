@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,34 +82,25 @@ func languageNamed(word string) (language, error) {
 	return language{}, fmt.Errorf("unknown language %q; want %s%s", word, languageChoice(), didYouMean(word, known))
 }
 
-// languageOfFile finds a file's language by its extension.
-func languageOfFile(path string) (l language, ok bool) {
-	i := slices.IndexFunc(languages, func(l language) bool { return slices.Contains(l.extensions, filepath.Ext(path)) })
-	if i < 0 {
-		return language{}, false
+// languageOfFile finds a file's language by its extension; it has no name if there is
+// none.
+func languageOfFile(path string) language {
+	for _, l := range languages {
+		if slices.Contains(l.extensions, filepath.Ext(path)) {
+			return l
+		}
 	}
-	return languages[i], true
+	return language{}
 }
-
-var errNoLanguage = errors.New("cannot tell the program's language; say it with -l " + namesWith("or"))
 
 // languageChoice is the list of languages for help: "javascript or python (js, py)".
 func languageChoice() string {
-	var short []string
+	var names, short []string
 	for _, l := range languages {
-		short = append(short, l.aliases[0])
-	}
-	return fmt.Sprintf("%s (%s)", namesWith("or"), strings.Join(short, ", "))
-}
-
-// namesWith lists the languages' names with a word before the last one.
-func namesWith(word string) string {
-	var names []string
-	for _, l := range languages {
-		names = append(names, string(l.name))
+		names, short = append(names, string(l.name)), append(short, l.aliases[0])
 	}
 	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+	return fmt.Sprintf("%s or %s (%s)", strings.Join(names[:last], ", "), names[last], strings.Join(short, ", "))
 }
 
 // extensionList lists the extensions of all languages.
@@ -121,9 +110,4 @@ func extensionList() string {
 		list = append(list, l.extensions...)
 	}
 	return strings.Join(list, " ")
-}
-
-// title is the first line of the language's REPL.
-func (l language) title(versions map[string]string) string {
-	return os.Expand(l.banner, func(component string) string { return versions[component] })
 }

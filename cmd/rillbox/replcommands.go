@@ -110,7 +110,7 @@ func (r *repl) greet(shared *supervisor.Shared) {
 			files += ", to read only"
 		}
 	}
-	fmt.Printf("%s\nfiles: %s\n", r.language.title(d.Versions), supervisor.ShowText(files))
+	fmt.Printf("%s\nfiles: %s\n", os.Expand(r.language.banner, func(component string) string { return d.Versions[component] }), supervisor.ShowText(files))
 	if len(d.Permissions) > 0 {
 		fmt.Printf("permissions: %s\n", strings.Join(d.Permissions, " "))
 	}

@@ -193,8 +193,8 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 			return p, l, err
 		}
 		p.Code, p.Stdin = code, os.Stdin
-		if of, ok := languageOfFile(args[0]); ok {
-			l, p.Name = of, filepath.Base(args[0])
+		if l = languageOfFile(args[0]); l.name != "" {
+			p.Name = filepath.Base(args[0])
 		}
 	}
 	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
@@ -211,7 +211,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 		}
 	}
 	if l.name == "" {
-		return p, l, errNoLanguage
+		return p, l, fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
 	}
 	p.Language = l.name
 	return p, l, nil
