@@ -8,10 +8,8 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +43,7 @@ The exit status is 1 when something is broken.`,
   rillbox doctor --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilEnded(cmd.Context())
 			defer stop()
 			checks, err := a.examine(ctx)
 			if ctx.Err() != nil { // what was cut short says nothing of the machine
@@ -130,7 +128,7 @@ func (a *app) examineWorkspace() check {
 	if err != nil {
 		return check{Name: "workspace", Problem: err.Error(), Advice: "nothing starts until the setting names another directory, or none"}
 	}
-	return check{Name: "workspace", Detail: formatShared(*shared)}
+	return check{Name: "workspace", Detail: formatShared(shared)}
 }
 
 // examineWall says which wall stands around programs.

@@ -18,7 +18,8 @@ import (
 // engines is the supervisor with all that it stands on.
 type engines struct {
 	*supervisor.Supervisor
-	cache *cache.Cache
+	cache  *cache.Cache
+	shared supervisor.Shared // the directory that all programs have; its path is empty when there is none
 }
 
 // open wires the cache, the engines and the supervisor as the settings say.
@@ -31,9 +32,9 @@ func (a *app) open() (*engines, error) {
 	for _, text := range a.config.unheld(launcher.OfferedCgroup(), supervisor.TellsCPU) {
 		a.log.Warn(text)
 	}
-	workspace := ""
-	if shared, err := a.shared(); err == nil && shared != nil { // who uses it says what is wrong with it
-		workspace = shared.Path
+	shared, err := a.shared()
+	if err != nil {
+		return nil, err
 	}
 	if err := a.checkWriteGrants(); err != nil {
 		a.parsed = false
@@ -43,12 +44,16 @@ func (a *app) open() (*engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	toolchains, err := a.config.toolchains(store, workspace, a.log)
+	toolchains, err := a.config.toolchains(store, shared.Path, a.log)
 	if err != nil {
 		a.parsed = false
 		return nil, errors.Join(err, store.Close())
 	}
-	return &engines{supervisor.New(a.config.Limits, a.log, toolchains...), store}, nil
+	s := supervisor.New(a.config.Limits, a.log, toolchains...)
+	if shared.Path != "" {
+		s.Share(shared)
+	}
+	return &engines{s, store, shared}, nil
 }
 
 // checkWall refuses to start with less than the wall that the settings ask for.

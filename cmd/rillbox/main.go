@@ -65,6 +65,11 @@ func execute(args []string) int {
 	return statusBroken
 }
 
+// untilEnded is a context that ends when a signal asks us to end.
+func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
 // quitting makes of Ctrl-\ another Ctrl-C, that also ends what Ctrl-C does not: Go
 // would show its registers. A second one ends us at once.
 func quitting(cancel func()) {

@@ -31,54 +31,54 @@ var probePython string
 // probe runs a language's probes without any grant. What the probe says is
 // checked against what can be seen from here.
 func probe(ctx context.Context, s *supervisor.Supervisor, language language) []check {
+	checks, err := probeGrants(ctx, s, language)
+	if err != nil {
+		return append(checks, check{Name: string(language.name) + ": the probe", Problem: err.Error()})
+	}
+	return append(checks, probeEnd(ctx, s, language))
+}
+
+func probeGrants(ctx context.Context, s *supervisor.Supervisor, language language) ([]check, error) {
 	dir, err := os.MkdirTemp("", "rillbox-probe-")
 	if err != nil {
-		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	secret, forbidden := filepath.Join(dir, "secret.txt"), filepath.Join(dir, "written.txt")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
+		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
+		return nil, err
 	}
 	defer listener.Close()
-	connected := make(chan struct{}, 1)
-	go func() {
-		if conn, err := listener.Accept(); err == nil {
-			conn.Close()
-			connected <- struct{}{}
-		}
-	}()
-	port := listener.Addr().(*net.TCPAddr).Port
-
 	const variable = "RILLBOX_PROBE" // a program must not see it
 	if err := os.Setenv(variable, "secret"); err != nil {
-		return []check{{Name: string(language.name) + ": the probe", Problem: err.Error()}}
+		return nil, err
 	}
 	defer os.Unsetenv(variable)
 
 	program := supervisor.Program{
 		Language: language.name, Code: language.hostile, Permissions: []string{},
-		Args: []string{secret, forbidden, strconv.Itoa(port), variable},
+		Args: []string{secret, forbidden, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), variable},
 	}
 	result, err := s.Run(ctx, program, func(supervisor.Event) {})
 	checks := []check{{Name: string(language.name) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
 		if err := json.Unmarshal(result.Value, &outcome); err != nil || len(outcome) == 0 {
-			checks[0].Problem = fmt.Sprintf("the probe's value is %s, not what became of its attempts", result.Value)
-			return checks
+			return checks, fmt.Errorf("its value is %s, not what became of its attempts", result.Value)
 		}
 		if _, err := os.Stat(forbidden); err == nil {
 			outcome["write a file"] = ""
 		}
-		select {
-		case <-connected:
+		if err := listener.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			return checks, err
+		}
+		if conn, err := listener.Accept(); err == nil {
+			conn.Close()
 			outcome["connect to the network"] = ""
-		default:
 		}
 		for _, attempt := range slices.Sorted(maps.Keys(outcome)) {
 			c := check{Name: string(language.name) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
@@ -91,7 +91,7 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language language) []c
 	if runtime.GOOS == "linux" {
 		checks = append(checks, probeFilter(ctx, s, program))
 	}
-	return append(checks, probeEnd(ctx, s, language))
+	return checks, nil
 }
 
 // probeFilter runs the program once more and names the system calls that the

@@ -123,13 +123,6 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 		return err
 	}
 	defer engines.Close()
-	shared, err := a.shared()
-	if err != nil {
-		return err
-	}
-	if shared != nil {
-		engines.Share(*shared)
-	}
 	r.engines, r.out = engines, terminal.NewOutput(a.quiet)
 	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Fresh: true, Drawn: true}
 	defer r.out.End()
@@ -137,7 +130,7 @@ func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
 		return err
 	}
 	if r.typed {
-		r.greet(shared)
+		r.greet()
 	}
 	cells, err := r.source(ctx)
 	if err != nil {

@@ -97,14 +97,14 @@ func (r *repl) listFiles(ctx context.Context) error {
 }
 
 // greet says what this is, and what it may.
-func (r *repl) greet(shared *supervisor.Shared) {
+func (r *repl) greet() {
 	toolchain, ok := r.engines.Toolchain(r.language.name)
 	if !ok {
 		return // cannot be: its session is open
 	}
 	d := toolchain.Describe()
 	files := "the session's own, which end with it (--workspace DIR keeps them)"
-	if shared != nil {
+	if shared := r.engines.shared; shared.Path != "" {
 		files = shared.Path
 		if shared.ReadOnly {
 			files += ", to read only"

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -91,7 +89,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if cmd.Flags().Changed("permissions") {
 		*used.permissions(a.config) = f.permissions
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 
@@ -105,13 +103,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	defer engines.Close()
-	shared, err := a.shared()
-	if err != nil {
-		return err
-	}
-	if shared != nil {
-		program.Workspace, program.ReadOnly = shared.Path, shared.ReadOnly
-	}
+	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
 
 	out := terminal.NewOutput(a.quiet)
 	if f.json {

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +55,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err := keepStdoutForMCP(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilEnded(ctx)
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -67,17 +65,8 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer engines.Close() // children first, whatever the reason for the end
-	shared, err := a.shared()
-	if err != nil {
-		return err
-	}
-	workspace := ""
-	if shared != nil {
-		engines.Share(*shared)
-		workspace = formatShared(*shared)
-	}
 
-	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", workspace)
+	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", formatShared(engines.shared))
 	a.tellWall()
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,

@@ -5,10 +5,8 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +38,7 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 		a.parsed = false
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
 	a.config.Warm = 0
 	engines, err := a.open()

@@ -6,18 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
-// shared is the directory that the setting workspace names, by its real path,
-// nil when it names none. One that is not to be shared is a wrong setting.
-func (a *app) shared() (*supervisor.Shared, error) {
+// shared is the directory that the setting workspace names, by its real path, which
+// is empty when it names none. One that is not to be shared is a wrong setting.
+func (a *app) shared() (supervisor.Shared, error) {
 	want := a.config.Workspace
 	if want.Path == "" {
-		return nil, nil
+		return want, nil
 	}
 	path, err := realPath(want.Path)
 	if err == nil {
@@ -25,9 +24,9 @@ func (a *app) shared() (*supervisor.Shared, error) {
 	}
 	if err != nil {
 		a.parsed = false
-		return nil, fmt.Errorf("workspace %q: %w", want.Path, err)
+		return want, fmt.Errorf("workspace %q: %w", want.Path, err)
 	}
-	return &supervisor.Shared{Path: path, ReadOnly: want.ReadOnly}, nil
+	return supervisor.Shared{Path: path, ReadOnly: want.ReadOnly}, nil
 }
 
 // sharable says why programs must not have a directory: it holds, or is in,
@@ -53,31 +52,37 @@ func (a *app) sharable(path string, readOnly bool) error {
 	if readOnly {
 		return nil
 	}
-	executable, _ := os.Executable() // "" is in no directory
-	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
-		if own != "" && holds(path, own) {
-			return fmt.Errorf("%s holds %s, which programs could replace: share it with %s, or another one", path, own, readOnlySuffix)
-		}
+	if own := a.ownFileIn(path); own != "" {
+		return fmt.Errorf("%s holds %s, which programs could replace: share it with %s, or another one", path, own, readOnlySuffix)
 	}
 	return nil
 }
 
-// checkWriteGrants refuses a directory to write to in which a program could replace
-// what is executed, or read as settings, at the next start: Rillbox itself, a Deno or
-// Pyodide of the operator's own, the configuration, or a link on the way to the cache
-// or to the directories of runs. A grant of everything is one of these, too.
-func (a *app) checkWriteGrants() error {
+// ownFileIn is a file in a directory that is executed, or read as settings, at the
+// next start: Rillbox itself, a Deno or Pyodide of the operator's own, or the
+// configuration; empty when there is none.
+func (a *app) ownFileIn(dir string) string {
 	executable, _ := os.Executable() // "" is in no directory
+	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
+		if own != "" && holds(dir, own) {
+			return own
+		}
+	}
+	return ""
+}
+
+// checkWriteGrants refuses a directory to write to in which a program could replace
+// one of our own files, or a link on the way to the cache or to the directories of
+// runs. A grant of everything is one of these, too.
+func (a *app) checkWriteGrants() error {
 	for _, permissions := range []deno.Permissions{a.config.DenoPermissions, a.config.PyodidePermissions} {
 		_, writes := permissions.Allowed("write")
 		for _, path := range writes {
-			for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
-				if own != "" && holds(path, own) {
-					return fmt.Errorf("--allow-write=%s holds %s, which programs could replace: grant a directory within it, made for the purpose", path, own)
-				}
+			if own := a.ownFileIn(path); own != "" {
+				return fmt.Errorf("--allow-write=%s holds %s, which programs could replace: grant a directory within it, made for the purpose", path, own)
 			}
 			for _, way := range []string{a.config.CacheDir, os.TempDir()} {
-				if rel, err := filepath.Rel(path, way); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") && !holds(path, way) {
+				if rel, err := filepath.Rel(path, way); err == nil && filepath.IsLocal(rel) && !holds(path, way) {
 					return fmt.Errorf("--allow-write=%s holds a link on the way to %s, which programs could replace: name that by its real path, or grant another directory", path, way)
 				}
 			}
@@ -94,7 +99,7 @@ func holds(dir, path string) bool {
 		}
 	}
 	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func realPath(path string) (string, error) {
