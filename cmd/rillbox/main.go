@@ -4,26 +4,30 @@
 // sandbox, for a person at a terminal (`rillbox run`) and for an MCP client
 // (`rillbox serve`).
 //
-// This package is wiring: the table of settings (settings.go), one file for each
-// subcommand, and what is written to a terminal (terminal.go). Exit statuses are
-// listed in exit.go.
+// This package is wiring: the table of settings (settings.go), the table of languages
+// (languages.go) and one file for each subcommand. What a terminal shows is in package
+// terminal.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
+	"rillbox/supervisor"
 )
 
 func main() {
@@ -68,6 +72,39 @@ func execute(args []string) int {
 // untilEnded is a context that ends when a signal asks us to end.
 func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+// Exit statuses that are not the program's own.
+const (
+	statusUsage     = 2   // the command line or a setting is wrong
+	statusTimedOut  = 124 // the program's time was up, as timeout(1) has it
+	statusBroken    = 125 // we failed, not the program
+	statusCancelled = 130 // Ctrl-C or SIGTERM
+	statusMemory    = 137 // the program used too much memory (128 + SIGKILL)
+	statusPipe      = 141 // nobody reads what we write (128 + SIGPIPE)
+)
+
+// exitStatus is an error that sets the exit status, and was told already.
+type exitStatus int
+
+func (exitStatus) Error() string { return "" }
+
+// statusOf is the exit status that tells how a program ended.
+func statusOf(r supervisor.Result) error {
+	switch r.Status {
+	case supervisor.Completed:
+		return nil
+	case supervisor.TimedOut:
+		return exitStatus(statusTimedOut)
+	case supervisor.OutOfMemory:
+		return exitStatus(statusMemory)
+	case supervisor.Cancelled:
+		return exitStatus(statusCancelled)
+	}
+	if r.ExitCode == 0 { // a crash that left no status of its own
+		return exitStatus(1)
+	}
+	return exitStatus(r.ExitCode)
 }
 
 // quitting makes of Ctrl-\ another Ctrl-C, that also ends what Ctrl-C does not: Go
@@ -143,4 +180,28 @@ without a network.`,
 		newWhichCommand(a),
 	)
 	return root
+}
+
+// newLogger logs to stderr: lines for people, or JSON lines where a server's
+// stderr is not a terminal.
+func (a *app) newLogger(server bool) *slog.Logger {
+	level, err := zerolog.ParseLevel(a.config.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel // the setting admits known levels only
+	}
+	if !server && a.config.from("log_level") == "default" {
+		level = zerolog.WarnLevel
+	}
+	if a.quiet {
+		level = zerolog.ErrorLevel
+	}
+	var out io.Writer = os.Stderr
+	if !server || terminal.Is(os.Stderr) {
+		console := zerolog.ConsoleWriter{Out: os.Stderr, NoColor: !terminal.Colours(os.Stderr), TimeFormat: time.TimeOnly}
+		if !server {
+			console.PartsExclude = []string{zerolog.TimestampFieldName}
+		}
+		out = console
+	}
+	return slog.New(zerolog.NewSlogHandler(zerolog.New(out).Level(level)))
 }

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"rillbox/cache"
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
 	"rillbox/pyodide"
@@ -32,9 +30,21 @@ func newWhichCommand(a *app) *cobra.Command {
 			defer store.Close()
 			progress := terminal.NewProgress(a.quiet)
 			defer progress.Clear()
-			path, err := a.locate(cmd.Context(), args[0], store, func(stage string, done, total int64) {
+			tell := func(stage string, done, total int64) {
 				progress.Show(supervisor.Event{Text: stage, Done: done, Total: total})
-			})
+			}
+			var path string
+			if args[0] == "deno" {
+				var binary deno.Binary
+				binary, err = deno.Locate(cmd.Context(), deno.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
+				path = binary.Path
+			} else {
+				var distribution pyodide.Distribution
+				distribution, err = pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
+					Cache: store, Path: a.config.PyodidePath, CDN: a.config.CDNURL, Progress: tell,
+				})
+				path = distribution.Dir
+			}
 			if err != nil {
 				return err
 			}
@@ -44,16 +54,4 @@ func newWhichCommand(a *app) *cobra.Command {
 	}
 	a.config.bindFlags(cmd.Flags(), ofRun)
 	return cmd
-}
-
-// locate finds Deno's binary or Pyodide's directory.
-func (a *app) locate(ctx context.Context, what string, store *cache.Cache, tell func(stage string, done, total int64)) (string, error) {
-	if what == "deno" {
-		binary, err := deno.Locate(ctx, deno.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
-		return binary.Path, err
-	}
-	distribution, err := pyodide.LocateDistribution(ctx, pyodide.LocateOptions{
-		Cache: store, Path: a.config.PyodidePath, CDN: a.config.CDNURL, Progress: tell,
-	})
-	return distribution.Dir, err
 }
