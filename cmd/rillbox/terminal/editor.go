@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/reeflective/readline"
@@ -75,38 +74,31 @@ func (e *Editor) Next() (string, error) {
 // lastWord is what is completed; the editor miscounts what is not ASCII.
 var lastWord = regexp.MustCompile(`[A-Za-z_$][\w$.]*$`)
 
-// maxNames is how many names a person is shown to choose from, maxName how long
-// each may be.
-const maxNames, maxName = 200, 100
+// maxNames is how many names a person is shown to choose from.
+const maxNames = 200
 
-// isName says whether a name looks like one.
-func isName(name string) bool {
-	for _, r := range name {
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_$#.", r) {
-			return false
-		}
-	}
-	return len(name) <= maxName && supervisor.ShowName(name) == name // there are letters that are not seen
-}
+// A name that does not look like one is not shown: it is a guest's.
+var namePattern = regexp.MustCompile(`^[\p{L}\p{Nd}_$#.]{1,100}$`)
 
 // complete gives what may follow text, which at the beginning of a line is its
-// indentation. Names are a guest's, and only those that look like names are shown.
+// indentation.
 func (e *Editor) complete(text string) readline.Completions {
 	if strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]) == "" {
 		return readline.CompleteValues("    ")
 	}
 	word := lastWord.FindString(text)
-	if word == "" || endsBeyondASCII(strings.TrimSuffix(text, word)) {
+	before := strings.TrimSuffix(text, word)
+	if word == "" || before != "" && before[len(before)-1] >= utf8.RuneSelf { // the word begins before
 		return readline.Completions{}
 	}
 	part := word[strings.LastIndexByte(word, '.')+1:]
 	var found []readline.Completion
 	for _, name := range e.names(text) {
-		name = strings.TrimRight(name, "(): ") // of what can be called, in Python
-		if !strings.HasPrefix(name, word) {    // only its last part, then
+		if !strings.HasPrefix(name, word) { // only its last part, then
 			name = strings.TrimSuffix(word, part) + name
 		}
-		if strings.HasPrefix(name, word) && isName(name) && len(found) < maxNames {
+		seen := supervisor.ShowName(name) == name // there are letters that are not
+		if strings.HasPrefix(name, word) && namePattern.MatchString(name) && seen && len(found) < maxNames {
 			found = append(found, readline.Completion{Value: name, Display: name[len(word)-len(part):]})
 		}
 	}
@@ -115,19 +107,21 @@ func (e *Editor) complete(text string) readline.Completions {
 	return completions
 }
 
-// endsBeyondASCII says that a word goes on to the left of what was taken for one.
-func endsBeyondASCII(text string) bool { return text != "" && text[len(text)-1] >= utf8.RuneSelf }
-
-// The history has at most MaxHistory entries when a REPL begins.
+// MaxHistory is how many entries a history has at most when a REPL begins.
 const MaxHistory = 1000
 
-// historyFile gives the file of a history, which it makes, for the
-// person's own eyes, or makes shorter.
+// historyFile makes the file of a history, for the person's own eyes, or makes it
+// shorter. It is where the XDG base directories have what a person would not miss much.
 func historyFile(name string) (string, error) {
-	dir, err := stateDir()
-	if err != nil {
-		return "", err
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(home, ".local", "state")
 	}
+	dir = filepath.Join(dir, "rillbox")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -136,30 +130,10 @@ func historyFile(name string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	entries := bytes.SplitAfter(content, []byte("\n"))
-	if len(entries) <= 2*MaxHistory {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return "", err
-		}
-		return path, errors.Join(file.Chmod(0o600), file.Close())
-	}
-	shorter := path + ".new"
-	if err := os.WriteFile(shorter, bytes.Join(entries[len(entries)-1-MaxHistory:], nil), 0o600); err != nil {
+	entries := bytes.SplitAfter(content, []byte("\n")) // the last one is what follows the last line
+	entries = entries[max(0, len(entries)-1-MaxHistory):]
+	if err := os.WriteFile(path+".new", bytes.Join(entries, nil), 0o600); err != nil {
 		return "", err
 	}
-	return path, os.Rename(shorter, path)
-}
-
-// stateDir is where what a person would not miss much is kept between runs: as
-// the XDG base directories have it.
-func stateDir() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "rillbox"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(home, ".local", "state", "rillbox"), nil
+	return path, os.Rename(path+".new", path)
 }
