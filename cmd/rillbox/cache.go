@@ -65,11 +65,7 @@ they are wanted next. The exit status is 1 if there were any.`,
 				fmt.Fprintln(out, "corrupt:", supervisor.ShowLine(entry, 4096))
 			}
 			corrupt := len(report.Corrupt) + len(report.Left)
-			fmt.Fprintf(out, "%d entries checked, %d corrupt", report.Checked, corrupt)
-			if len(report.Corrupt) > 0 {
-				fmt.Fprintf(out, "; %d removed, to be fetched or made again when they are wanted next", len(report.Corrupt))
-			}
-			fmt.Fprintln(out)
+			fmt.Fprintf(out, "%d entries checked, %d corrupt, %d removed\n", report.Checked, corrupt, len(report.Corrupt))
 			fmt.Fprint(out, unknownModules(report.Unknown))
 			if corrupt > 0 {
 				return exitStatus(1)

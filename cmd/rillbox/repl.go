@@ -18,19 +18,11 @@ import (
 	"golang.org/x/term"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
-// replFlags are the flags of `rillbox repl` that are not settings.
-type replFlags struct {
-	language    string
-	packages    []string
-	permissions deno.Permissions
-}
-
 func newReplCommand(a *app) *cobra.Command {
-	f := &replFlags{}
+	f := &programFlags{}
 	cmd := &cobra.Command{
 		Use:   "repl [-l LANG]",
 		Short: "Run a language's statements as you type them",
@@ -63,9 +55,7 @@ that failed, and of exit() and its like; others are those of ` + "`rillbox run`"
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&f.language, "language", "l", defaultLanguage, "`LANG`: "+languageChoice())
-	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
-	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for the session, in place of those in the settings")
+	f.bind(set, defaultLanguage)
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
 	timeout := set.Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "time for each statement; without it, there is no limit", ""
@@ -88,7 +78,7 @@ type repl struct {
 	status   error    // of the last cell that failed
 }
 
-func (a *app) repl(cmd *cobra.Command, f *replFlags) error {
+func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	language, err := languageNamed(f.language)
 	if err != nil {
 		a.parsed = false

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
@@ -21,13 +22,24 @@ import (
 	"rillbox/supervisor"
 )
 
-// runFlags are the flags of `rillbox run` that are not settings.
-type runFlags struct {
-	code        string
+// programFlags are flags of `rillbox run` and `rillbox repl` that are not settings.
+type programFlags struct {
 	language    string
 	packages    []string
 	permissions deno.Permissions
-	json        bool
+}
+
+func (f *programFlags) bind(set *pflag.FlagSet, language string) {
+	set.StringVarP(&f.language, "language", "l", language, "`LANG`: "+languageChoice())
+	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
+	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags, in place of those in the settings")
+}
+
+// runFlags are the flags of `rillbox run` that are not settings.
+type runFlags struct {
+	programFlags
+	code string
+	json bool
 }
 
 func newRunCommand(a *app) *cobra.Command {
@@ -72,9 +84,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	}
 	set := cmd.Flags()
 	set.StringVarP(&f.code, "code", "c", "", "run `CODE`; needs -l")
-	set.StringVarP(&f.language, "language", "l", "", "`LANG`: "+languageChoice())
-	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
-	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags for this program, in place of those in the settings")
+	f.bind(set, "")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
 	return cmd
@@ -168,26 +178,23 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 		return p, l, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
 	case inline:
 		p.Code, p.Stdin = f.code, os.Stdin
-	case args[0] == "-":
-		code, err := readProgram(os.Stdin, most)
-		if err != nil {
-			return p, l, err
-		}
-		p.Code = code
 	default:
-		file, err := os.Open(args[0])
+		file := os.Stdin
+		if args[0] != "-" {
+			if file, err = os.Open(args[0]); err != nil {
+				return p, l, fmt.Errorf("cannot read the program: %w", err)
+			}
+			defer file.Close()
+			p.Stdin = os.Stdin
+			if l = languageOfFile(args[0]); l.name != "" {
+				p.Name = filepath.Base(args[0])
+			}
+		}
+		code, err := io.ReadAll(io.LimitReader(file, most+1)) // there can be no end of it
 		if err != nil {
 			return p, l, fmt.Errorf("cannot read the program: %w", err)
 		}
-		defer file.Close()
-		code, err := readProgram(file, most)
-		if err != nil {
-			return p, l, err
-		}
-		p.Code, p.Stdin = code, os.Stdin
-		if l = languageOfFile(args[0]); l.name != "" {
-			p.Name = filepath.Base(args[0])
-		}
+		p.Code = string(code)
 	}
 	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
 	if err := checkProgram(p.Code, most); err != nil {
@@ -211,16 +218,6 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 
 // byteOrderMark is what some editors of Windows begin a file with.
 const byteOrderMark = "\uFEFF"
-
-// readProgram reads a program's text, up to the most that it may have: there can
-// be no end of it.
-func readProgram(r io.Reader, most int64) (string, error) {
-	code, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err != nil {
-		return "", fmt.Errorf("cannot read the program: %w", err)
-	}
-	return string(code), nil
-}
 
 // checkProgram says what is wrong with a program's text.
 func checkProgram(code string, most int64) error {
