@@ -26,8 +26,7 @@ type engines struct {
 // Nothing is fetched yet.
 func (a *app) open() (*engines, error) {
 	if err := a.config.checkWall(launcher.Offered()); err != nil {
-		a.parsed = false
-		return nil, err
+		return nil, usageError{err}
 	}
 	for _, text := range a.config.unheld(launcher.OfferedCgroup(), supervisor.TellsCPU) {
 		a.log.Warn(text)
@@ -37,8 +36,7 @@ func (a *app) open() (*engines, error) {
 		return nil, err
 	}
 	if err := a.checkWriteGrants(); err != nil {
-		a.parsed = false
-		return nil, err
+		return nil, usageError{err}
 	}
 	store, err := a.openCache()
 	if err != nil {
@@ -46,8 +44,7 @@ func (a *app) open() (*engines, error) {
 	}
 	toolchains, err := a.config.toolchains(store, shared.Path, a.log)
 	if err != nil {
-		a.parsed = false
-		return nil, errors.Join(err, store.Close())
+		return nil, usageError{errors.Join(err, store.Close())}
 	}
 	s := supervisor.New(a.config.Limits, a.log, toolchains...)
 	if shared.Path != "" {

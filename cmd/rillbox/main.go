@@ -40,7 +40,7 @@ type app struct {
 	configFile string
 	quiet      bool
 	log        *slog.Logger
-	parsed     bool // flags, arguments and settings were in order
+	parsed     bool // flags and settings were in order
 }
 
 // execute runs the command line and returns the exit status.
@@ -63,7 +63,7 @@ func execute(args []string) int {
 		return statusPipe
 	}
 	terminal.PrintError(err)
-	if !a.parsed {
+	if usage := (usageError{}); !a.parsed || errors.As(err, &usage) {
 		return statusUsage
 	}
 	return statusBroken
@@ -84,7 +84,12 @@ const (
 	statusPipe      = 141 // nobody reads what we write (128 + SIGPIPE)
 )
 
-// exitStatus is an error that sets the exit status, and was told already.
+// usageError is the error of a wrong argument, or of a setting that can't be used.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitStatus is an error that sets the exit status, and was reported already.
 type exitStatus int
 
 func (exitStatus) Error() string { return "" }

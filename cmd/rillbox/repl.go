@@ -81,8 +81,7 @@ type repl struct {
 func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	language, err := languageNamed(f.language)
 	if err != nil {
-		a.parsed = false
-		return err
+		return usageError{err}
 	}
 	if cmd.Flags().Changed("permissions") {
 		*language.permissions(a.config) = f.permissions

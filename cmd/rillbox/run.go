@@ -93,8 +93,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	program, used, err := f.program(cmd, args, a.config.Limits.Code)
 	if err != nil {
-		a.parsed = false
-		return err
+		return usageError{err}
 	}
 	if cmd.Flags().Changed("permissions") {
 		*used.permissions(a.config) = f.permissions

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,7 +120,7 @@ func newConfig() *config {
 	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
-	add("warm", countTo(&c.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
+	add("warm", count(&c.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("cpu_time", duration(&c.Limits.CPUTime), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
@@ -135,12 +136,12 @@ func newConfig() *config {
 	add("disk", size(&c.Limits.Disk, leastDisk), "bytes that the files of a session, or of one program's directory, may have in all")
 	add("client_disk", size(&c.Limits.ClientDisk, leastDisk), "bytes that the files of all sessions of one client may have")
 	add("displays", size(&c.Limits.Displays, 0), "bytes kept of what a program shows (pictures, tables)")
-	add("sessions", count(&c.Limits.Sessions), "sessions that one client may have")
-	add("all_sessions", count(&c.Limits.AllSessions), "sessions that all clients together may have")
+	add("sessions", count(&c.Limits.Sessions, math.MaxInt), "sessions that one client may have")
+	add("all_sessions", count(&c.Limits.AllSessions, math.MaxInt), "sessions that all clients together may have")
 	add("session_idle", duration(&c.Limits.SessionIdle), "how long a session lasts without use when its client asks for nothing else")
 	add("max_session_idle", duration(&c.Limits.MaxSessionIdle), "most that a client may ask for instead")
-	add("running", count(&c.Limits.Running), "programs that run at once")
-	add("waiting", count(&c.Limits.Waiting), "programs that may wait for a place; more are told to come back")
+	add("running", count(&c.Limits.Running, math.MaxInt), "programs that run at once")
+	add("waiting", count(&c.Limits.Waiting, math.MaxInt), "programs that may wait for a place; more are told to come back")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
 	add("server.name", name(&c.ServerName), "what the MCP server calls itself; empty means rillbox")
 	add("server.instructions", text(&c.ServerInstructions), "what clients are told of the server, before what it says of itself")

@@ -35,8 +35,7 @@ use them, at their first run.`,
 func (a *app) setup(cmd *cobra.Command, args []string) error {
 	wanted, err := languagesNamed(args)
 	if err != nil {
-		a.parsed = false
-		return err
+		return usageError{err}
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()

@@ -23,8 +23,7 @@ func (a *app) shared() (supervisor.Shared, error) {
 		err = a.sharable(path, want.ReadOnly)
 	}
 	if err != nil {
-		a.parsed = false
-		return want, fmt.Errorf("workspace %q: %w", want.Path, err)
+		return want, usageError{fmt.Errorf("workspace %q: %w", want.Path, err)}
 	}
 	return supervisor.Shared{Path: path, ReadOnly: want.ReadOnly}, nil
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,18 +136,12 @@ func boolean(p *bool) pflag.Value {
 	return scalar[bool]{p, ofBool, parse, strconv.FormatBool}
 }
 
-func count(p *int) pflag.Value { return countTo(p, math.MaxInt) }
-
-// countTo is a count up to most.
-func countTo(p *int, most int) pflag.Value {
-	want := "want a whole number from 0"
-	if most != math.MaxInt {
-		want += fmt.Sprintf(" to %d", most)
-	}
+// count is a whole number up to most.
+func count(p *int, most int) pflag.Value {
 	parse := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 || n > most {
-			return 0, errors.New(want)
+			return 0, fmt.Errorf("want a whole number from 0 to %d", most)
 		}
 		return n, nil
 	}
