@@ -150,7 +150,7 @@ func (c *config) examineCgroups(offered launcher.CgroupSupport, tellsCPU bool) c
 	if offered.Processors {
 		k.Detail += fmt.Sprintf("; a program gets the time of %s, and no more", processorsText(c.Limits.CPUs))
 	}
-	if list := c.unheld(offered, tellsCPU); len(list) > 0 {
+	if list := c.unenforced(offered, tellsCPU); len(list) > 0 {
 		k.Problem, k.Lesser = strings.Join(list, "; "), true
 	} else if !offered.Offered {
 		k.Problem, k.Lesser = offered.Detail, true

@@ -28,7 +28,7 @@ func (a *app) open() (*engines, error) {
 	if err := a.config.checkWall(launcher.Offered()); err != nil {
 		return nil, usageError{err}
 	}
-	for _, text := range a.config.unheld(launcher.OfferedCgroup(), supervisor.TellsCPU) {
+	for _, text := range a.config.unenforced(launcher.OfferedCgroup(), supervisor.TellsCPU) {
 		a.log.Warn(text)
 	}
 	shared, err := a.shared()
@@ -71,13 +71,13 @@ func (c *config) checkWall(offered launcher.Support) error {
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
 }
 
-// unheld says which limits that were set are not held on this machine, and why.
-func (c *config) unheld(offered launcher.CgroupSupport, tellsCPU bool) (list []string) {
+// unenforced lists the limits that were set and can't be enforced on this machine.
+func (c *config) unenforced(offered launcher.CgroupSupport, tellsCPU bool) (list []string) {
 	if !offered.Processors && c.from("cpus") != "default" {
-		list = append(list, fmt.Sprintf("cpus = %v is set, and is not held on this machine (%s)", c.Limits.CPUs, offered.Detail))
+		list = append(list, fmt.Sprintf("cpus = %v is set but not enforced on this machine (%s)", c.Limits.CPUs, offered.Detail))
 	}
 	if !tellsCPU && c.Limits.CPUTime > 0 {
-		list = append(list, fmt.Sprintf("cpu_time = %v is set, and is not held on this system, which does not tell what a program has used", c.Limits.CPUTime))
+		list = append(list, fmt.Sprintf("cpu_time = %v is set but not enforced on this system, which does not tell what a program has used", c.Limits.CPUTime))
 	}
 	return list
 }

@@ -50,7 +50,7 @@ func execute(args []string) int {
 	root.SetArgs(args)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go quitting(cancel)
+	go cancelOnQuit(cancel)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -59,7 +59,7 @@ func execute(args []string) int {
 	if errors.As(err, &exit) {
 		return int(exit)
 	}
-	if errors.Is(err, syscall.EPIPE) { // where SIGPIPE is ignored, which else ended us
+	if errors.Is(err, syscall.EPIPE) { // SIGPIPE is ignored here, or it had ended us
 		return statusPipe
 	}
 	terminal.PrintError(err)
@@ -69,7 +69,7 @@ func execute(args []string) int {
 	return statusBroken
 }
 
-// untilEnded is a context that ends when a signal asks us to end.
+// untilEnded is a context that is cancelled by a signal that asks us to end.
 func untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
@@ -81,7 +81,7 @@ const (
 	statusBroken    = 125 // we failed, not the program
 	statusCancelled = 130 // Ctrl-C or SIGTERM
 	statusMemory    = 137 // the program used too much memory (128 + SIGKILL)
-	statusPipe      = 141 // nobody reads what we write (128 + SIGPIPE)
+	statusPipe      = 141 // our output is closed (128 + SIGPIPE)
 )
 
 // usageError is the error of a wrong argument, or of a setting that can't be used.
@@ -112,9 +112,9 @@ func statusOf(r supervisor.Result) error {
 	return exitStatus(r.ExitCode)
 }
 
-// quitting makes of Ctrl-\ another Ctrl-C, that also ends what Ctrl-C does not: Go
-// would show its registers. A second one ends us at once.
-func quitting(cancel func()) {
+// cancelOnQuit makes Ctrl-\ cancel like Ctrl-C, also where Ctrl-C only interrupts a
+// cell. Go would dump its stacks. A second one exits at once.
+func cancelOnQuit(cancel func()) {
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
 	<-quit

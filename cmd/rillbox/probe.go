@@ -35,7 +35,7 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language language) []c
 	if err != nil {
 		return append(checks, check{Name: string(language.name) + ": the probe", Problem: err.Error()})
 	}
-	return append(checks, probeEnd(ctx, s, language))
+	return append(checks, probeTimeout(ctx, s, language))
 }
 
 func probeGrants(ctx context.Context, s *supervisor.Supervisor, language language) ([]check, error) {
@@ -119,8 +119,8 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervis
 	return c
 }
 
-// probeEnd checks that a program that never ends is ended.
-func probeEnd(ctx context.Context, s *supervisor.Supervisor, language language) check {
+// probeTimeout checks that a program that never ends is ended.
+func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language language) check {
 	c := check{Name: string(language.name) + ": a program that never ends is ended"}
 	start := time.Now()
 	result, err := s.Run(ctx, supervisor.Program{

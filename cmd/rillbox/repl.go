@@ -62,7 +62,7 @@ that failed, and of exit() and its like; others are those of ` + "`rillbox run`"
 	return cmd
 }
 
-// unlimited is a time that nobody waits for.
+// unlimited is longer than anybody waits.
 const unlimited = 365 * 24 * time.Hour
 
 // repl is one session and the person or the pipe that it serves.
@@ -91,7 +91,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 		limits.Timeout, limits.MaxTimeout = unlimited, unlimited
 	}
 	limits.SessionIdle, limits.MaxSessionIdle = unlimited, unlimited // a person may think
-	a.config.Warm = 0                                                // nothing runs beside it
+	a.config.Warm = 0                                                // no other program follows
 
 	r := &repl{a: a, language: language, typed: terminal.Is(os.Stdin) && terminal.Is(os.Stdout) && os.Getenv("TERM") != "dumb"}
 	ending := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
@@ -101,7 +101,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 			return fmt.Errorf("cannot look at the terminal: %w", err)
 		}
 		defer func() { _ = term.Restore(int(os.Stdin.Fd()), state) }() // as it was, whatever the editor was doing
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)           // is a cell's end, never ours
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)           // ends a cell, never us
 	} else {
 		ending = append(ending, os.Interrupt)
 	}

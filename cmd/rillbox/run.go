@@ -100,10 +100,10 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends us at once
+	context.AfterFunc(ctx, stop) // a second signal kills us
 
 	if program.Stdin != nil && terminal.Is(os.Stdin) && a.config.from("timeout") == "default" {
-		// The time that a person takes to answer is not the program's.
+		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
 	a.config.Warm, a.config.once = 0, true
@@ -142,7 +142,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.json {
 		var to io.Writer = os.Stdout
 		if terminal.Is(os.Stdout) {
-			to = &terminal.Screen{To: os.Stdout} // JSON does not quote all that a terminal obeys
+			to = &terminal.Screen{To: os.Stdout} // JSON leaves some control characters as they are
 		}
 		if err := printJSON(to, server.StructuredResult(result)); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (a *app) serve(ctx context.Context) error {
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
-	go a.endIn(endTime, ctx, ended)
+	go a.exitAfter(endTime, ctx, ended)
 	engines, err := a.open()
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context) error {
 	defer engines.Close() // children first, whatever the reason for the end
 
 	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", formatShared(engines.shared))
-	a.tellWall()
+	a.logWall()
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,
 		Workspaces: engines.Supervisor,
@@ -92,28 +92,28 @@ func (a *app) serve(ctx context.Context) error {
 	defer prepared.Wait()
 	defer cancel()
 	err = srv.RunStdio(ctx)
-	stop() // the end has a limit, whatever its reason
+	stop() // limits the shutdown, whatever its reason
 	return err
 }
 
-// endTime is how long the server's end may take: more than all that it waits for,
-// except what has no limit itself, such as reading a file system that hangs.
+// endTime is how long a shutdown may take: more than each of its waits with a limit.
+// Some have none, such as reading a file system that hangs.
 const endTime = 12 * time.Second
 
-// endIn ends the process when its end, which begins with ctx's, takes longer than
-// limit. Its children end with it.
-func (a *app) endIn(limit time.Duration, ctx context.Context, ended <-chan struct{}) {
+// exitAfter exits when the shutdown that begins with ctx's end takes longer than limit.
+// The children end with the process.
+func (a *app) exitAfter(limit time.Duration, ctx context.Context, ended <-chan struct{}) {
 	<-ctx.Done()
 	select {
 	case <-ended:
 	case <-time.After(limit):
-		a.log.Error("the end takes too long: something that it waits for does not answer; leaving it", "limit", limit)
+		a.log.Error("the shutdown takes too long; exiting", "limit", limit)
 		os.Exit(statusBroken)
 	}
 }
 
-// tellWall says what is around programs.
-func (a *app) tellWall() {
+// logWall logs what confines programs.
+func (a *app) logWall() {
 	wall := launcher.Offered()
 	switch {
 	case a.config.WithoutSecondWall:

@@ -189,8 +189,8 @@ func TestALimitThatIsNotHeldIsTold(t *testing.T) {
 		{[]string{"--cpus=2", "--cpu-time=5"}, bound, true, ""},
 		{nil, unbound, true, "there are none"},
 		{nil, bound, false, ""},
-		{[]string{"--cpus=2"}, unbound, true, "cpus = 2 is set, and is not held on this machine (there are none)"},
-		{[]string{"--cpu-time=5"}, bound, false, "cpu_time = 5s is set, and is not held on this system, which does not tell what a program has used"},
+		{[]string{"--cpus=2"}, unbound, true, "cpus = 2 is set but not enforced on this machine (there are none)"},
+		{[]string{"--cpu-time=5"}, bound, false, "cpu_time = 5s is set but not enforced on this system, which does not tell what a program has used"},
 	} {
 		c, err := load(t, "", nil, row.args...)
 		if err != nil {

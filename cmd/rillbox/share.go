@@ -20,7 +20,7 @@ func (a *app) shared() (supervisor.Shared, error) {
 	}
 	path, err := realPath(want.Path)
 	if err == nil {
-		err = a.sharable(path, want.ReadOnly)
+		err = a.checkShared(path, want.ReadOnly)
 	}
 	if err != nil {
 		return want, usageError{fmt.Errorf("workspace %q: %w", want.Path, err)}
@@ -28,10 +28,9 @@ func (a *app) shared() (supervisor.Shared, error) {
 	return supervisor.Shared{Path: path, ReadOnly: want.ReadOnly}, nil
 }
 
-// sharable says why programs must not have a directory: it holds, or is in,
-// what Rillbox itself stands on, or it is a whole home or machine, which nobody
-// means.
-func (a *app) sharable(path string, readOnly bool) error {
+// checkShared refuses a directory that contains, or is in, one that Rillbox itself
+// needs, and one that is a whole home or machine.
+func (a *app) checkShared(path string, readOnly bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -39,14 +38,14 @@ func (a *app) sharable(path string, readOnly bool) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", path)
 	}
-	if home, err := os.UserHomeDir(); err == nil && holds(path, home) {
+	if home, err := os.UserHomeDir(); err == nil && contains(path, home) {
 		return fmt.Errorf("%s holds your whole home directory: share one within it, made for the purpose", path)
 	}
-	if holds(path, os.TempDir()) {
-		return fmt.Errorf("%s holds the directories of all that runs: share one within it, made for the purpose", path)
+	if contains(path, os.TempDir()) {
+		return fmt.Errorf("%s holds the directories of running programs: share one within it, made for the purpose", path)
 	}
-	if holds(path, a.config.CacheDir) || holds(a.config.CacheDir, path) {
-		return fmt.Errorf("%s and the cache, %s, are not apart: programs can't have what is executed for them", path, a.config.CacheDir)
+	if contains(path, a.config.CacheDir) || contains(a.config.CacheDir, path) {
+		return fmt.Errorf("%s and the cache, %s, overlap: programs must not reach what is executed for them", path, a.config.CacheDir)
 	}
 	if readOnly {
 		return nil
@@ -63,7 +62,7 @@ func (a *app) sharable(path string, readOnly bool) error {
 func (a *app) ownFileIn(dir string) string {
 	executable, _ := os.Executable() // "" is in no directory
 	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
-		if own != "" && holds(dir, own) {
+		if own != "" && contains(dir, own) {
 			return own
 		}
 	}
@@ -81,7 +80,7 @@ func (a *app) checkWriteGrants() error {
 				return fmt.Errorf("--allow-write=%s holds %s, which programs could replace: grant a directory within it, made for the purpose", path, own)
 			}
 			for _, way := range []string{a.config.CacheDir, os.TempDir()} {
-				if rel, err := filepath.Rel(path, way); err == nil && filepath.IsLocal(rel) && !holds(path, way) {
+				if rel, err := filepath.Rel(path, way); err == nil && filepath.IsLocal(rel) && !contains(path, way) {
 					return fmt.Errorf("--allow-write=%s holds a link on the way to %s, which programs could replace: name that by its real path, or grant another directory", path, way)
 				}
 			}
@@ -90,8 +89,8 @@ func (a *app) checkWriteGrants() error {
 	return nil
 }
 
-// holds says whether a file or directory is, or is in, the directory dir.
-func holds(dir, path string) bool {
+// contains says whether dir is path, or has it below.
+func contains(dir, path string) bool {
 	for _, p := range []*string{&dir, &path} {
 		if real, err := realPath(*p); err == nil {
 			*p = real

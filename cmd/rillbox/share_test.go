@@ -14,7 +14,7 @@ import (
 
 // The directories that may be shared, and those that may not, by their path from
 // a place that holds a home, the cache and the temporary files.
-func TestSharable(t *testing.T) {
+func TestWhichDirectoriesMayBeShared(t *testing.T) {
 	place, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -56,12 +56,12 @@ func TestSharable(t *testing.T) {
 		"home":           "holds your whole home",
 		"home/data/..":   "holds your whole home",
 		".":              "holds your whole home",
-		"tmp":            "directories of all that runs",
-		"home/cache":     "are not apart",
+		"tmp":            "directories of running programs",
+		"home/cache":     "overlap",
 		"home/cache/..":  "holds your whole home",
-		"home/link":      "are not apart",
-		"home/link/deno": "are not apart",
-		"home/cache:ro":  "are not apart",
+		"home/link":      "overlap",
+		"home/link/deno": "overlap",
+		"home/cache:ro":  "overlap",
 	} {
 		t.Run(workspace, func(t *testing.T) {
 			a := &app{config: newConfig()}

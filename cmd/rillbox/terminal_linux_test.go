@@ -57,7 +57,7 @@ func TestNothingIsLeftOfAStage(t *testing.T) {
 	p := terminal.NewProgress(false)
 	os.Stderr = stderr
 	p.Show(supervisor.Event{Text: "installing numpy"})
-	time.Sleep(terminal.Patience + 300*time.Millisecond)
+	time.Sleep(terminal.ShowAfter + 300*time.Millisecond)
 	p.Clear()
 	if _, err := theirs.WriteString("the program's output\n"); err != nil {
 		t.Fatal(err)

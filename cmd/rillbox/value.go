@@ -148,15 +148,14 @@ func count(p *int, most int) pflag.Value {
 	return scalar[int]{p, ofNumber, parse, strconv.Itoa}
 }
 
-// The fewest processors that a program gets somewhere with, and more than any
-// machine has.
+// The fewest processors with which a program is useful, and more than any machine has.
 const fewestCPUs, mostCPUs = 0.1, 1024
 
-// processors is a number of processors, in parts too.
+// processors is a number of processors, which may have a fraction.
 func processors(p *float64) pflag.Value {
 	parse := func(s string) (float64, error) {
 		n, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(n >= fewestCPUs && n <= mostCPUs) { // also when it is no number
+		if err != nil || !(n >= fewestCPUs && n <= mostCPUs) { // NaN is neither
 			return 0, fmt.Errorf("want a number of processors from %v to %v, such as 0.5 or 2", fewestCPUs, mostCPUs)
 		}
 		return n, nil

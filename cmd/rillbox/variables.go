@@ -47,7 +47,7 @@ func checkVariable(item string) error {
 		return err
 	}
 	if strings.ContainsRune(value, 0) {
-		return fmt.Errorf("the value of %s has a NUL byte in it, which no program can be given", name)
+		return fmt.Errorf("the value of %s has a NUL byte in it, which the environment can't hold", name)
 	}
 	return nil
 }

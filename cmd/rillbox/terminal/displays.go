@@ -24,8 +24,8 @@ import (
 	"rillbox/supervisor"
 )
 
-// What a program shows appears when it has ended: text on stdout, pictures as
-// files and, at a terminal that can, drawn. What is said of them goes to stderr.
+// Displays appear when the program has ended: text on stdout, pictures as files and,
+// at a terminal that can draw, drawn. Notes about them go to stderr.
 
 // pictureForms are the forms that become files, the best of a display first.
 var pictureForms = []struct{ mime, extension string }{
@@ -40,18 +40,18 @@ var pictureForms = []struct{ mime, extension string }{
 // textForms are those that can be read at a terminal, the best first.
 var textForms = []string{"text/plain", "text/markdown", "application/json", "text/latex", "text/html"}
 
-// Gallery is where the pictures of a program, or of a session, go.
+// Gallery is where the pictures of a program or a session are saved.
 type Gallery struct {
 	// Dir/Name-1.png is the first one's file.
 	Dir, Name string
-	// Fresh says that a file that is there is left alone, and the next number
-	// taken; else it is replaced, as one wants when a program is run again.
+	// Fresh says that existing files stay, and the next free number is taken; else
+	// they are replaced, as one wants when a program is run again.
 	Fresh bool
-	// Drawn says that what is drawn need not be a file as well.
+	// Drawn says that a picture that could be drawn is not saved.
 	Drawn bool
 
 	count   int
-	asked   bool // drawing is known
+	asked   bool // drawing was found out
 	drawing drawing
 }
 
@@ -119,8 +119,7 @@ func (o *Output) showPicture(g *Gallery, data []byte, extension string) error {
 	return nil
 }
 
-// save writes the next picture's file. What stands in its place, be it a link,
-// is replaced itself, never written through.
+// save writes the next picture's file. A link in its place is replaced, not followed.
 func (g *Gallery) save(data []byte, extension string) (path string, replaced bool, err error) {
 	var file *os.File
 	for file == nil {
@@ -140,13 +139,13 @@ func (g *Gallery) save(data []byte, extension string) (path string, replaced boo
 	}
 	_, err = file.Write(data)
 	if err = errors.Join(err, file.Close()); err != nil {
-		_ = os.Remove(path) // half a picture is none; the error says what happened
+		_ = os.Remove(path) // half a picture is useless; the error says what happened
 	}
 	return path, replaced, err
 }
 
-// drawing is how a terminal is given a picture. Pictures are a guest's bytes:
-// they are decoded here, and a terminal gets the pixels alone, encoded anew.
+// drawing is the protocol by which a terminal draws pictures. A guest's picture is
+// decoded here and its pixels encoded again, so that none of its bytes reach a terminal.
 type drawing int
 
 const (
@@ -167,7 +166,7 @@ func drawingOf(f *os.File, getenv func(string) string) drawing {
 	case name == "" || name == "dumb":
 		return noDrawing
 	case strings.HasPrefix(name, "tmux") || strings.HasPrefix(name, "screen"):
-		// What is around it was inherited, and it draws nothing but sixels.
+		// Its environment is that of the terminal around it. It can only draw sixels.
 	case name == "xterm-kitty" || name == "xterm-ghostty" || program == "ghostty" || program == "" && getenv("KITTY_WINDOW_ID") != "":
 		return kitty
 	case program == "iTerm.app" || program == "WezTerm" || getenv("LC_TERMINAL") == "iTerm2":
@@ -184,8 +183,8 @@ func drawingOf(f *os.File, getenv func(string) string) drawing {
 	return noDrawing
 }
 
-// asks is how often a terminal is asked for sixels: the answer of one that is far
-// away, or busy, may come after the tenth of a second that each time waits.
+// asks is how often a terminal is asked for sixels: each time waits a tenth of a
+// second, and a busy or remote terminal may answer later.
 const asks = 3
 
 // inForeground says whether f is the terminal that we may ask: a process in the

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keys stand between the terminal and the editor, which reads descriptor 0: they
-// pass on what is typed while the editor edits, and not what a terminal answers
-// when it is asked something. A guest can ask it, and the editor waits forever
-// for somebody to take such an answer.
+// keys filters what the editor reads from descriptor 0: it passes on what is typed
+// while the editor waits for it, without a terminal's answers to queries. The editor,
+// reeflective/readline, has the history, the multi-line input and the completion that
+// the REPL needs, but hangs on an answer that it did not ask for; so this stays by hand.
 type keys struct {
 	to   *os.File
-	held []byte // what may be the beginning of an answer
+	held []byte // possibly the beginning of an answer
 }
 
 // openKeys gives the terminal a descriptor of its own, which is os.Stdin from
@@ -80,9 +80,8 @@ func (k *keys) pass() (stop func()) {
 	}
 }
 
-// A Keyboard is a program's standard input at a terminal. It has an end when Context
-// ends: what is typed from then on is somebody else's, the next cell or what the
-// terminal answers us.
+// A Keyboard is a program's standard input at a terminal. It is at its end when Context
+// is done: what is typed from then on is the next cell, or the terminal's answer to us.
 type Keyboard struct{ Context context.Context }
 
 func (k Keyboard) Read(p []byte) (int, error) {

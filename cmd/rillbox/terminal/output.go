@@ -12,26 +12,26 @@ import (
 	"rillbox/supervisor"
 )
 
-// Output is where a program's own bytes go, as they come, and the progress of
-// what is done for it before.
+// Output is where a program's own bytes go as they come, and the progress of the
+// stages before it runs.
 type Output struct {
 	*Progress
 	// stdout and stderr are the guest's; nil drops what it writes.
 	stdout, stderr *os.File
-	// unfinished are those of the two whose last line has no end yet.
+	// unfinished are those of the two whose last line has not ended.
 	unfinished map[*os.File]bool
-	// screens stand before those of the two that are terminals; others get the
-	// guest's very bytes.
+	// screens filter what goes to those of the two that are terminals; others get
+	// the guest's bytes unchanged.
 	screens map[*os.File]*Screen
-	// Failed is why something that the guest wrote is lost, and Stop, if there is
-	// one, is then called: what nobody gets need not go on.
+	// Failed is why something that the guest wrote could not be written. Stop, if
+	// any, is called then: the program need not go on.
 	Failed error
 	Stop   func()
 	quiet  bool
 }
 
-// NewOutput makes one that shows a program's output on stdout and stderr; quiet leaves
-// out what is neither that nor an error.
+// NewOutput makes one that writes to stdout and stderr; with quiet, no progress and no
+// notes.
 func NewOutput(quiet bool) *Output {
 	o := &Output{Progress: NewProgress(quiet), quiet: quiet, stdout: os.Stdout, stderr: os.Stderr,
 		unfinished: map[*os.File]bool{}, screens: map[*os.File]*Screen{}}
@@ -76,8 +76,8 @@ func (o *Output) write(f *os.File, data []byte) error {
 	return err
 }
 
-// End is to follow a guest's output: the terminal, and what is on display, is as
-// it was before.
+// End must be called after a guest's output: it resets what the guest changed of the
+// terminal.
 func (o *Output) End() {
 	o.Clear()
 	for _, s := range o.screens {
@@ -85,7 +85,7 @@ func (o *Output) End() {
 	}
 }
 
-// EndLine lets what is written to f next begin on a line of its own.
+// EndLine makes what is written to f next begin on a line of its own.
 func (o *Output) EndLine(f *os.File) {
 	for g, unfinished := range o.unfinished {
 		if unfinished && (g == f || Is(g) && Is(f)) {
@@ -95,7 +95,7 @@ func (o *Output) EndLine(f *os.File) {
 	}
 }
 
-// note tells something on stderr that is no error, unless nobody wants to know.
+// note prints a note on stderr, unless quiet.
 func (o *Output) note(text string) {
 	if !o.quiet {
 		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Yellow, "note:"), supervisor.ShowLine(text, maxNote))
@@ -105,7 +105,7 @@ func (o *Output) note(text string) {
 // maxNote is how many bytes are shown of a note.
 const maxNote = 2 << 10
 
-// Report tells on stderr what the program's own output does not.
+// Report prints notes and the error of a result on stderr.
 func (o *Output) Report(result supervisor.Result) {
 	if len(result.Notes) > 0 || result.Error != nil {
 		o.EndLine(os.Stderr)
@@ -128,10 +128,10 @@ func (o *Output) Report(result supervisor.Result) {
 	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
 }
 
-// operators is what an error about a permission says, to a client, of who can grant it.
+// operators matches what an error tells an MCP client about granting a permission.
 var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS\.?`)
 
-// asFlags says with flags what errors tell a client to do with arguments of its call.
+// asFlags replaces the arguments of an MCP call in errors by flags.
 var asFlags = strings.NewReplacer(
 	"; files or session_id gives it one", "; --workspace DIR gives it one",
 	"; name it in packages", "; name it with -p",

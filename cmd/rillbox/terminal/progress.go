@@ -14,9 +14,9 @@ import (
 	"rillbox/supervisor"
 )
 
-// Patience is how long a stage without a download lasts before it is shown: most
-// are over sooner, and would only clutter a program's output.
-const Patience = time.Second
+// ShowAfter is how long a stage without a download takes before it is shown: most
+// end sooner, and would only clutter a program's output.
+const ShowAfter = time.Second
 
 // maxStage is how many bytes are shown of a stage.
 const maxStage = 300
@@ -29,12 +29,12 @@ type Progress struct {
 
 	mu    sync.Mutex
 	stage string // the latest
-	told  bool   // it is on display, or was printed
-	late  *time.Timer
+	shown bool   // it is displayed, or was printed
+	timer *time.Timer
 	bar   *progressbar.ProgressBar
 }
 
-// NewProgress makes one that shows stages on stderr, unless nobody wants to know.
+// NewProgress makes one that shows stages on stderr; with quiet, nothing.
 func NewProgress(quiet bool) *Progress {
 	if quiet {
 		return &Progress{}
@@ -51,29 +51,29 @@ func (p *Progress) Show(e supervisor.Event) {
 	defer p.mu.Unlock()
 	if e.Text != p.stage {
 		p.hide()
-		p.stage, p.told = e.Text, false
+		p.stage, p.shown = e.Text, false
 	}
 	switch {
 	case e.Done > 0 || e.Total > 0:
-		p.tell(e)
-	case !p.told && p.late == nil:
-		p.late = time.AfterFunc(Patience, func() {
+		p.display(e)
+	case !p.shown && p.timer == nil:
+		p.timer = time.AfterFunc(ShowAfter, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.late != nil && p.stage == e.Text {
-				p.tell(e)
+			if p.timer != nil && p.stage == e.Text {
+				p.display(e)
 			}
 		})
 	}
 }
 
-// tell displays a stage now, or moves its bar. The caller holds mu.
-func (p *Progress) tell(e supervisor.Event) {
+// display displays a stage now, or moves its bar. The caller holds mu.
+func (p *Progress) display(e supervisor.Event) {
 	if !p.bars {
-		if !p.told {
+		if !p.shown {
 			fmt.Fprintln(p.w, supervisor.ShowLine(e.Text, maxStage))
 		}
-		p.told = true
+		p.shown = true
 		return
 	}
 	total := e.Total
@@ -92,28 +92,28 @@ func (p *Progress) tell(e supervisor.Event) {
 			progressbar.OptionClearOnFinish(),
 		)
 	}
-	p.told = true
+	p.shown = true
 	if e.Done > 0 {
 		_ = p.bar.Set64(e.Done) // a bar that can't be drawn is no reason to stop
 	}
 }
 
-// Clear takes away what is on display, so that something else can be written.
+// Clear removes what is displayed, so that something else can be written.
 func (p *Progress) Clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hide()
 }
 
-// hide takes the bar away and ends the wait for a stage. The caller holds mu.
+// hide removes the bar and stops the timer of a stage. The caller holds mu.
 func (p *Progress) hide() {
-	if p.late != nil {
-		p.late.Stop()
-		p.late = nil
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
 	}
 	if p.bar != nil {
 		_ = p.bar.Finish()
-		_ = p.bar.RenderBlank() // takes it away, and ends its spinner
+		_ = p.bar.RenderBlank() // removes it, and stops its spinner
 		p.bar = nil
 	}
 }

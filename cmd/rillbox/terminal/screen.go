@@ -51,7 +51,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// next appends what a character brings to light.
+// next appends what is to be written once a character has come.
 func (s *Screen) next(out []byte, r rune) []byte {
 	if r >= utf8.RuneSelf {
 		switch s.state {
@@ -89,7 +89,7 @@ func (s *Screen) next(out []byte, r rune) []byte {
 			}
 		case parser.CsiEntryState, parser.CsiParamState, parser.CsiIntermediateState:
 			if sequence := append(s.params, b); len(s.params) <= maxParams && harmlessSequence.Match(sequence) {
-				s.follow(string(s.params), b)
+				s.track(string(s.params), b)
 				return append(append(out, "\x1b["...), sequence...)
 			}
 		}
@@ -97,8 +97,8 @@ func (s *Screen) next(out []byte, r rune) []byte {
 	return out
 }
 
-// follow notes what a sequence leaves behind.
-func (s *Screen) follow(params string, command byte) {
+// track notes what a sequence changes until it is reset.
+func (s *Screen) track(params string, command byte) {
 	switch command {
 	case 'm':
 		s.styled = !plainStyle.MatchString(params)
@@ -120,8 +120,7 @@ var (
 	plainStyle = regexp.MustCompile(`^(?:[0-9;:]*;)?0*$`)
 )
 
-// End writes what a guest's output needs behind it, so that the next on the terminal is
-// as it would be without.
+// End resets the style and shows the cursor, if a guest left them changed.
 func (s *Screen) End() error {
 	var out []byte
 	if len(s.rest) > 0 {

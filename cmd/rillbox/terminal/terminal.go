@@ -5,6 +5,9 @@
 // as events and results, and leaves for a terminal without anything that would command
 // it (screen.go); what is typed comes in as keys, and leaves as a cell or as a
 // program's standard input.
+//
+// By hand are what no library does: the filter of a guest's escape sequences, and the
+// choice of the protocol for pictures from the environment.
 package terminal
 
 import (
