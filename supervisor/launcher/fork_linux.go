@@ -30,19 +30,12 @@ func rawVforkSyscall(trap, a1, a2, a3 uintptr) (r1 uintptr, err syscall.Errno)
 // spares a copy of our page tables and of each page that we write to meanwhile (2 ms).
 // In the child it never returns. Only this thread of the Go runtime goes on there, so it
 // makes nothing but system calls, and writes nothing but its own variables, of which the
-// parent uses none, and what calls give.
+// parent uses none, and the results of calls.
 //
 //go:noinline
 //go:norace
 func (f *plan) fork() (int, syscall.Errno) {
-	var (
-		result uintptr
-		errno  syscall.Errno
-		failed failure
-		c      *call
-		a      [6]uintptr
-		i, j   int
-	)
+	var failed failure
 	enterSystemCall() // the runtime need not wait for this thread, however long the child takes
 	beforeFork()
 	// The child's process ID is in f.child before the child begins.
@@ -53,29 +46,28 @@ func (f *plan) fork() (int, syscall.Errno) {
 		return int(pid), refused
 	}
 	afterForkInChild()
-	for i = range f.list {
-		c = f.list[i]
-		a = c.args
-		for j = range c.uses {
-			if c.uses[j] != nil {
-				a[j] = uintptr(*c.uses[j].result)
+	for i, c := range f.list {
+		a := c.args
+		for j, earlier := range c.uses {
+			if earlier != nil {
+				a[j] = uintptr(*earlier.result)
 			}
 		}
-		result, _, errno = syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
+		result, _, errno := syscall.RawSyscall6(c.number, a[0], a[1], a[2], a[3], a[4], a[5])
 		if errno == 0 && c.seen != nil && (c.seen.Dev != c.judged.Dev || c.seen.Ino != c.judged.Ino) {
 			errno = syscall.ESTALE
 		}
 		if errno != c.want && (c.want != 0 || errno != c.ignored && c.ignored != anyError) {
+			failed.call, failed.errno = uintptr(i), errno
 			break
 		}
 		if errno == 0 {
 			*c.result = int32(result)
 		}
 	}
-	if errno == 0 {
-		errno = syscall.ECANCELED // it succeeded, and should have failed
+	if failed.errno == 0 {
+		failed.errno = syscall.ECANCELED // the call succeeded, and should have failed
 	}
-	failed.call, failed.errno = uintptr(i), errno
 	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, uintptr(f.report), uintptr(unsafe.Pointer(&failed)), unsafe.Sizeof(failed))
 	for {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, FailureStatus, 0, 0)

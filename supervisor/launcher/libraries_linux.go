@@ -62,10 +62,7 @@ func (w *Wall) libraries(executable string) (places []Place, err error) {
 	return places, nil
 }
 
-var (
-	knownMu sync.Mutex
-	known   = map[string][]string{} // libraries by their executable
-)
+var known sync.Map // the libraries of executables that have been asked for
 
 // loaded are the libraries of an executable, whose loader is asked once.
 func loaded(executable string) ([]string, error) {
@@ -74,16 +71,14 @@ func loaded(executable string) ([]string, error) {
 		return nil, fmt.Errorf("look at %s for its libraries: %w", executable, err)
 	}
 	key := fmt.Sprint(executable, info.ModTime().UnixNano(), info.Size())
-	knownMu.Lock()
-	defer knownMu.Unlock()
-	if paths, ok := known[key]; ok {
-		return paths, nil
+	if paths, ok := known.Load(key); ok {
+		return paths.([]string), nil
 	}
-	known[key], err = askLoader(executable)
-	if err != nil {
-		delete(known, key)
+	paths, err := askLoader(executable)
+	if err == nil {
+		known.Store(key, paths)
 	}
-	return known[key], err
+	return paths, err
 }
 
 // askLoader has an executable's loader list its libraries, as ldd(1) does; nothing of

@@ -62,16 +62,17 @@ func (w *Wall) profile(executable string, places []found, hidden []string) strin
 			continue
 		}
 		operations := "file-read-metadata" // also where one may only write
-		for _, o := range []struct {
-			holds bool
-			name  string
-		}{
-			{r.Access&Read != 0, "file-read*"}, {r.Access&Write != 0, "file-write*"},
-			{r.Access&Execute != 0, "file-map-executable"}, {r.Access&Execute != 0 && w.Processes, "process-exec*"},
-		} {
-			if o.holds {
-				operations += " " + o.name
-			}
+		if r.Access&Read != 0 {
+			operations += " file-read*"
+		}
+		if r.Access&Write != 0 {
+			operations += " file-write*"
+		}
+		if r.Access&Execute != 0 {
+			operations += " file-map-executable"
+		}
+		if r.Access&Execute != 0 && w.Processes {
+			operations += " process-exec*"
 		}
 		line("(allow %s (subpath %s))", operations, quoted(r.real))
 	}
