@@ -27,33 +27,20 @@ type index struct {
 //
 // The file is read-only, and stays for as long as this Cache is open.
 func (c *Cache) GetOrPut(ctx context.Context, kind, key string, maker func(ctx context.Context, w io.Writer) error) (path string, hit bool, err error) {
-	return c.getOrMake(ctx, kind, key, writing(func(w io.Writer) error { return maker(ctx, w) }))
+	return c.blob(ctx, kind, key, writing(func(w io.Writer) error { return maker(ctx, w) }))
 }
 
 // GetOrDownload is GetOrPut for what download puts into the file at path.
 func (c *Cache) GetOrDownload(ctx context.Context, kind, key string, download func(path string) error) (path string, hit bool, err error) {
-	return c.getOrMake(ctx, kind, key, func(path string) (string, error) { return "", download(path) })
+	return c.blob(ctx, kind, key, func(path string) (string, error) { return "", download(path) })
 }
 
 // blobMaker makes the file at path and gives its sha256, if it knows that.
 type blobMaker func(path string) (digest string, err error)
 
-func (c *Cache) getOrMake(ctx context.Context, kind, key string, maker blobMaker) (path string, hit bool, err error) {
-	path, err = c.Get(kind, key)
-	if !errors.Is(err, ErrMiss) {
-		return path, err == nil, err
-	}
-	unlock, err := c.Lock(ctx, "blob/"+kind+"/"+key)
-	if err != nil {
-		return "", false, err
-	}
-	defer unlock()
-	path, err = c.Get(kind, key)
-	if !errors.Is(err, ErrMiss) {
-		return path, err == nil, err
-	}
-	path, err = c.put(kind, key, maker)
-	return path, false, err
+func (c *Cache) blob(ctx context.Context, kind, key string, maker blobMaker) (path string, hit bool, err error) {
+	get := func() (string, error) { return c.Get(kind, key) }
+	return c.getOrMake(ctx, "blob/"+kind+"/"+key, get, func() (string, error) { return c.put(kind, key, maker) })
 }
 
 // Put stores what r gives as the blob (kind, key), replacing an earlier one.
@@ -75,28 +62,9 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) Get(kind, key string) (path string, err error) {
-	if err := checkKind(kind); err != nil {
-		return "", err
-	}
-	indexPath := c.indexPath(kind, key)
-	path, err = c.lookup(kind, key)
-	var corrupt corruptError
-	if errors.As(err, &corrupt) {
-		err = c.dropCorrupt(indexPath, func() error { _, err := c.checkBlob(indexPath); return err })
-		if err == nil { // it is gone, or was read wrongly, or another process mended it
-			path, err = c.lookup(kind, key)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
-		}
-	}
-	if err == nil {
-		return path, nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)
-	}
-	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
+	at := c.indexPath(kind, key)
+	find := func() (string, error) { return c.lookup(at, key) }
+	return c.get(kind, key, at, find, func() error { _, err := c.checkBlob(at); return err })
 }
 
 // Has says that the cache holds the blob (kind, key), without verifying it.
@@ -122,8 +90,7 @@ func (c *Cache) Remove(kind, key string) error {
 }
 
 // lookup finds a blob and verifies it if this process has not done so yet.
-func (c *Cache) lookup(kind, key string) (string, error) {
-	indexPath := c.indexPath(kind, key)
+func (c *Cache) lookup(indexPath, key string) (string, error) {
 	path, ix, err := c.claimBlob(indexPath, key)
 	if err != nil {
 		return "", err
@@ -191,46 +158,6 @@ func matches(path string, ix index) error {
 		return corruptError{fmt.Sprintf("it is %d bytes with sha256 %s, and was written as %d bytes with sha256 %s", size, digest, ix.Size, ix.SHA256)}
 	}
 	return nil
-}
-
-// dropCorrupt removes an entry if check still finds it corrupt: another process
-// may have replaced it by a good one meanwhile.
-func (c *Cache) dropCorrupt(path string, check func() error) error {
-	return c.dropBad(path, func() error {
-		var corrupt corruptError
-		if err := check(); errors.As(err, &corrupt) {
-			return err
-		}
-		return nil
-	})
-}
-
-// dropBad removes an entry if check still fails.
-func (c *Cache) dropBad(path string, check func() error) error {
-	unlock, err := c.lockStore(true)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := check(); err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return c.discard(path)
-}
-
-// discard moves an entry out of sight, at once also when it is a large tree.
-// The store's lock must be held alone.
-func (c *Cache) discard(path string) error {
-	c.forget(path)
-	trash, err := c.tempDir("trash-")
-	if err != nil {
-		return err
-	}
-	err = os.Rename(path, filepath.Join(trash, "entry"))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, removeAll(trash))
 }
 
 // put writes a blob and its index file.

@@ -77,8 +77,7 @@ type Cache struct {
 
 	live *live // the process's mark, and its temporary directory
 
-	mu       sync.Mutex
-	verified map[string]stamp // by path: what was hashed by this process
+	verified sync.Map // by path, the stamp of what was hashed by this process
 
 	trimMu     sync.Mutex
 	trimming   bool
@@ -118,7 +117,7 @@ func Open(dir string, o Options) (*Cache, error) {
 	}
 	c := &Cache{
 		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, network: egress.New(Policy{}), log: log,
-		now: time.Now, verified: map[string]stamp{},
+		now: time.Now,
 	}
 	c.network.Offline, c.network.Log = o.Offline, log
 	c.stopped, c.stop = context.WithCancel(context.Background())
@@ -235,19 +234,10 @@ func (c *Cache) touch(path string, st fs.FileInfo) {
 
 // isVerified says whether this process hashed path as it is now.
 func (c *Cache) isVerified(path string, st fs.FileInfo) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.verified[path] == stamp{st.Size(), st.ModTime()}
+	was, ok := c.verified.Load(path)
+	return ok && was == stamp{st.Size(), st.ModTime()}
 }
 
 func (c *Cache) setVerified(path string, st fs.FileInfo) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.verified[path] = stamp{st.Size(), st.ModTime()}
-}
-
-func (c *Cache) forget(path string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.verified, path)
+	c.verified.Store(path, stamp{st.Size(), st.ModTime()})
 }

@@ -455,28 +455,6 @@ func measure(dir string) (size int64, lastUse time.Time, err error) {
 	return size, lastUse, err
 }
 
-// alone says that no other living process has the cache open.
-func (c *Cache) alone() (bool, error) {
-	files, err := os.ReadDir(filepath.Join(c.dir, "live"))
-	if err != nil {
-		return false, err
-	}
-	for _, f := range files {
-		path := filepath.Join(c.dir, "live", f.Name())
-		if c.live.is(path) {
-			continue
-		}
-		l, err := tryLock(path)
-		if err != nil || l == nil {
-			return false, err
-		}
-		if err := l.Close(); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // clearDeno empties Deno's directory, its compiled code included.
 func (c *Cache) clearDeno(freed *Freed) error {
 	size, _, err := measure(c.DenoDir())

@@ -96,14 +96,14 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 		}
 		return nil
 	}
-	err := c.eachIndex(func(kind, path string) error {
+	err := c.eachIn("index", func(kind, path string) error {
 		return check(path, func() (string, error) {
 			ix, err := c.checkBlob(path)
 			return fmt.Sprintf("%s %q", kind, ix.Key), err
 		})
 	})
 	if err == nil {
-		err = c.eachTree(func(kind, path string) error {
+		err = c.eachIn("trees", func(kind, path string) error {
 			return check(path, func() (string, error) {
 				m, err := c.checkTree(path)
 				return fmt.Sprintf("%s %q", kind, m.Key), err

@@ -97,8 +97,13 @@ func (l *live) close() error {
 	return errors.Join(err, os.Remove(l.lock.Path()), l.file.Close(), l.lock.Close())
 }
 
-// is says that the mark at path is this process's.
-func (l *live) is(path string) bool { return l.lock != nil && path == l.lock.Path() }
+// mark is the path of this process's mark, empty without one.
+func (l *live) mark() string {
+	if l.lock == nil {
+		return ""
+	}
+	return l.lock.Path()
+}
 
 // sweepDead removes the marks and temporary directories of processes that no
 // longer live.
@@ -126,26 +131,40 @@ func (c *Cache) sweepDead() error {
 	return errors.Join(errs...)
 }
 
-// inUse lists the entries that living processes use, this one included. The
-// store's lock must be held alone.
-func (c *Cache) inUse() (map[string]bool, error) {
+// living lists the marks of the living processes that have the cache open, without
+// this one's.
+func (c *Cache) living() (others []string, err error) {
 	files, err := os.ReadDir(filepath.Join(c.dir, "live"))
 	if err != nil {
 		return nil, err
 	}
-	used := map[string]bool{}
 	for _, f := range files {
 		path := filepath.Join(c.dir, "live", f.Name())
-		if !c.live.is(path) {
-			l, err := tryLock(path)
-			if err != nil {
-				return nil, err
-			}
-			if l != nil { // dead: the next Open removes it
-				_ = l.Close()
-				continue
-			}
+		if path == c.live.mark() {
+			continue
 		}
+		l, err := tryLock(path)
+		if err != nil {
+			return nil, err
+		}
+		if l == nil {
+			others = append(others, path)
+			continue
+		}
+		_ = l.Close() // dead: the next Open removes it
+	}
+	return others, nil
+}
+
+// inUse lists the entries that living processes use, this one included. The
+// store's lock must be held alone.
+func (c *Cache) inUse() (map[string]bool, error) {
+	marks, err := c.living()
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]bool{}
+	for _, path := range append(marks, c.live.mark()) {
 		if err := readLines(path, used); err != nil {
 			return nil, err
 		}

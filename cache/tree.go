@@ -32,47 +32,15 @@ type manifestFile struct {
 //
 // The files are read-only, and stay for as long as this Cache is open.
 func (c *Cache) Tree(ctx context.Context, kind, key string, maker func(ctx context.Context, dir string) error) (dir string, hit bool, err error) {
-	dir, err = c.GetTree(kind, key)
-	if !errors.Is(err, ErrMiss) {
-		return dir, err == nil, err
-	}
-	unlock, err := c.Lock(ctx, "tree/"+kind+"/"+key)
-	if err != nil {
-		return "", false, err
-	}
-	defer unlock()
-	dir, err = c.GetTree(kind, key)
-	if !errors.Is(err, ErrMiss) {
-		return dir, err == nil, err
-	}
-	dir, err = c.makeTree(ctx, kind, key, maker)
-	return dir, false, err
+	get := func() (string, error) { return c.GetTree(kind, key) }
+	return c.getOrMake(ctx, "tree/"+kind+"/"+key, get, func() (string, error) { return c.makeTree(ctx, kind, key, maker) })
 }
 
 // GetTree returns the directory (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) GetTree(kind, key string) (dir string, err error) {
-	if err := checkKind(kind); err != nil {
-		return "", err
-	}
 	tree := c.treePath(kind, key)
-	err = c.lookupTree(tree, key)
-	var corrupt corruptError
-	if errors.As(err, &corrupt) {
-		err = c.dropCorrupt(tree, func() error { _, err := c.checkTree(tree); return err })
-		if err == nil { // it is gone, or was read wrongly, or another process mended it
-			err = c.lookupTree(tree, key)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
-		}
-	}
-	if err == nil {
-		return filepath.Join(tree, "files"), nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%s %q: %w", kind, key, ErrMiss)
-	}
-	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
+	find := func() (string, error) { return filepath.Join(tree, "files"), c.lookupTree(tree, key) }
+	return c.get(kind, key, tree, find, func() error { _, err := c.checkTree(tree); return err })
 }
 
 // lookupTree finds a tree and verifies it if this process has not done so yet.

@@ -61,21 +61,22 @@ func (c *Cache) Trim(ctx context.Context, maxBytes int64) (Freed, error) {
 // go too, unless another process has the cache open.
 func (c *Cache) Clear(ctx context.Context) (Freed, error) {
 	rest := time.Duration(0)
-	alone, err := c.alone()
-	if err == nil {
-		if !alone {
-			rest = denoRest
-		}
-		var freed Freed
-		if freed, err = c.trim(ctx, -1, rest); err == nil {
-			if alone {
-				err = c.clearDeno(&freed)
-			}
-			c.sweepLocks()
-			return freed, err
-		}
+	others, err := c.living()
+	if len(others) > 0 {
+		rest = denoRest
 	}
-	return Freed{}, fmt.Errorf("clear the cache in %s: %w", c.dir, err)
+	var freed Freed
+	if err == nil {
+		freed, err = c.trim(ctx, -1, rest)
+	}
+	if err == nil && len(others) == 0 {
+		err = c.clearDeno(&freed)
+	}
+	if err != nil {
+		return Freed{}, fmt.Errorf("clear the cache in %s: %w", c.dir, err)
+	}
+	c.sweepLocks()
+	return freed, nil
 }
 
 func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (freed Freed, err error) {
@@ -158,7 +159,7 @@ func (t *trimmer) remove(e entry) error {
 
 func (t *trimmer) move(path string) error {
 	t.moved++
-	t.c.forget(path)
+	t.c.verified.Delete(path)
 	err := os.Rename(path, filepath.Join(t.trash, fmt.Sprint(t.moved)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -169,7 +170,7 @@ func (t *trimmer) move(path string) error {
 // entries lists what can be trimmed, and the blobs that no index file names.
 func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	named := map[string]bool{}
-	err = c.eachIndex(func(kind, path string) error {
+	err = c.eachIn("index", func(kind, path string) error {
 		var ix index
 		st, err := readJSON(path, &ix)
 		var corrupt corruptError
@@ -197,7 +198,7 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = c.eachTree(func(kind, path string) error {
+	err = c.eachIn("trees", func(kind, path string) error {
 		var m manifest
 		st, err := readJSON(filepath.Join(path, "manifest.json"), &m)
 		if err != nil {
@@ -216,14 +217,7 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	return append(entries, packages...), orphans, err
 }
 
-func (c *Cache) eachIndex(do func(kind, path string) error) error {
-	return c.eachIn("index", do)
-}
-
-func (c *Cache) eachTree(do func(kind, path string) error) error {
-	return c.eachIn("trees", do)
-}
-
+// eachIn visits the index files ("index") or the trees ("trees") of all kinds.
 func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
 	kinds, err := os.ReadDir(filepath.Join(c.dir, sub))
 	if err != nil {
