@@ -113,7 +113,7 @@ func (s *DenoStage) Take(path, integrity, to string) error {
 		return err
 	}
 	record, known := s.known[path]
-	err = linkInto(to, from)
+	err = linkTree(to, from)
 	digest := ""
 	if err == nil {
 		digest, err = digestOf(to)
@@ -310,9 +310,21 @@ func digestOf(root string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// linkInto makes a file or a directory at to that holds what is at from, by hard
-// links, or copies where there can be none.
-func linkInto(to, from string) error {
+// linkTree is CopyTree by hard links, or copies where there can be none.
+func linkTree(to, from string) error {
+	return eachFile(to, from, func(to, from string) error {
+		if os.Link(from, to) == nil {
+			return nil
+		}
+		return CopyFile(to, from)
+	})
+}
+
+// CopyTree makes a file or a directory at to that holds what is at from. It follows
+// no links, and refuses what is neither a file nor a directory.
+func CopyTree(to, from string) error { return eachFile(to, from, CopyFile) }
+
+func eachFile(to, from string, do func(to, from string) error) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -330,10 +342,8 @@ func linkInto(to, from string) error {
 			return os.MkdirAll(target, 0o700)
 		case !entry.Type().IsRegular():
 			return fmt.Errorf("%s: %w", name, errNotRegular)
-		case os.Link(name, target) == nil:
-			return nil
 		}
-		return CopyFile(target, name)
+		return do(target, name)
 	})
 }
 

@@ -167,3 +167,22 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// TestCopyTreeFollowsNoLink: who made the tree may have put one there.
+func TestCopyTreeFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	from, secret := filepath.Join(dir, "from"), filepath.Join(dir, "secret")
+	must(t, os.WriteFile(secret, []byte("mine"), 0o600))
+	must(t, os.MkdirAll(filepath.Join(from, "a"), 0o700))
+	must(t, os.WriteFile(filepath.Join(from, "a", "file"), []byte("text"), 0o600))
+	must(t, CopyTree(filepath.Join(dir, "to"), from))
+	if text := mustRead(t, filepath.Join(dir, "to", "a", "file")); text != "text" {
+		t.Errorf("copied %q", text)
+	}
+	must(t, os.Symlink(secret, filepath.Join(from, "a", "link")))
+	for _, path := range []string{"", "a", "a/link"} {
+		if err := CopyTree(filepath.Join(dir, "other", path), filepath.Join(from, path)); err == nil {
+			t.Errorf("a link in %q was followed", path)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (c *codeCaches) make(ctx context.Context, modules []string, p plan) (string
 			return err
 		}
 		for _, name := range append([]string{codeDatabase, filepath.Join("gen", "http"), filepath.Join("gen", "https")}, denoDatabases...) {
-			err := copyInto(filepath.Join(dir, name), filepath.Join(denoDir, name))
+			err := cache.CopyTree(filepath.Join(dir, name), filepath.Join(denoDir, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("keep compiled modules: %w", err)
 			}

@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"rillbox/cache"
 )
 
 // A session's process starts before it is known which packages its cells will
@@ -51,7 +53,7 @@ func (m *sessionModules) add(p plan) error {
 		if m.there[to] {
 			continue
 		}
-		if err := copyInto(filepath.Join(m.dir, to), filepath.Join(p.dir, from)); err != nil {
+		if err := cache.CopyTree(filepath.Join(m.dir, to), filepath.Join(p.dir, from)); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 		m.there[to] = true

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/cache"
 	"rillbox/supervisor/launcher"
 )
 
@@ -141,25 +140,4 @@ func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte
 		return nil, nil, errors.New("it is no object")
 	}
 	return manifest, text[decoder.InputOffset():], nil
-}
-
-// copyInto makes a file or a directory at to that holds what is at from.
-func copyInto(to, from string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o700)
-		}
-		return cache.CopyFile(target, name)
-	})
 }
