@@ -120,7 +120,7 @@ func (d *download) attempt(ctx context.Context) error {
 	var broken *brokenError
 	switch err = bare(err); {
 	case errors.As(err, &sum) && !d.resumed:
-		return &MismatchError{Want: hex.EncodeToString(sum.Expected), Got: hex.EncodeToString(sum.Actual)}
+		return &MismatchError{Host: d.url.Host, Want: hex.EncodeToString(sum.Expected), Got: hex.EncodeToString(sum.Actual)}
 	case errors.As(err, &sum):
 		return errors.Join(errNotResumed, d.restart())
 	case errors.As(err, &broken) && d.src.AtOnce:

@@ -73,9 +73,9 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("it sent more than the %d %s that may come at once", limit, unit)
 }
 
-// MismatchError says that other bytes came than those with the hash that was wanted;
-// both are in hexadecimal.
-type MismatchError struct{ Want, Got string }
+// MismatchError says that a host sent other bytes than those with the hash that was
+// wanted. Hashes are in hexadecimal.
+type MismatchError struct{ Host, Want, Got string }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("refused, as the bytes are not those that are pinned: want hash %s, got %s", e.Want, e.Got)

@@ -42,7 +42,7 @@ func (g *Gateway) explain(what string, err error) error {
 		denied      *cache.DeniedError
 		unreachable *egress.UnreachableError
 		status      *egress.StatusError
-		mismatch    *mismatchError
+		mismatch    *egress.MismatchError
 	)
 	switch {
 	case errors.As(err, &denied), errors.Is(err, context.Canceled):
@@ -58,7 +58,7 @@ func (g *Gateway) explain(what string, err error) error {
 	case errors.As(err, &refused), errors.As(err, &private), errors.As(err, &large):
 		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, err)}
 	case errors.As(err, &mismatch):
-		return &httpError{http.StatusBadGateway, mismatch.Error()}
+		return &httpError{http.StatusBadGateway, fmt.Sprintf("%s as %s sent it has sha256 %s, and the index or lock file says %s: it was thrown away", what, mismatch.Host, mismatch.Got, mismatch.Want)}
 	case errors.As(err, &status):
 		return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, status)}
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,13 +20,6 @@ const (
 	maxFile     = 512 << 20 // bytes of a wheel
 	maxMetadata = 16 << 20  // bytes of a wheel's metadata
 )
-
-// mismatchError says that a file is not what the index said it is.
-type mismatchError struct{ filename, host, got, want string }
-
-func (e *mismatchError) Error() string {
-	return fmt.Sprintf("%s as %s sent it has sha256 %s, and the index or lock file says %s: it was thrown away", e.filename, e.host, e.got, e.want)
-}
 
 // blob returns the path of a verified file of the given kind, which it fetches
 // when the cache does not hold it.
@@ -68,16 +60,12 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 // who watch key are told of it.
 func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
 	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, AtOnce: e.SHA256 == ""}
-	err := g.network.Download(ctx, src, path, func(done, total int64) {
+	return g.network.Download(ctx, src, path, func(done, total int64) {
 		if total == 0 {
 			total = e.Size
 		}
 		g.watch.tell(key, e.stage(), done, total)
 	})
-	if other, ok := errors.AsType[*egress.MismatchError](err); ok {
-		return &mismatchError{e.Filename, e.link.Host, other.Got, other.Want}
-	}
-	return err
 }
 
 // urlBlob returns the path of the wheel that a URL without a digest gives. It

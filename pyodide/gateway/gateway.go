@@ -81,10 +81,11 @@ type Gateway struct {
 	stop    context.CancelFunc
 	stopped context.Context
 
-	mu     sync.Mutex
-	addr   string            // of the listener on the machine's loopback; empty before Addr
-	grants map[string]*Grant // by token
-	jobs   sync.WaitGroup    // requests, and what they have begun; added to under mu
+	grants sync.Map // *Grant by token
+
+	mu   sync.Mutex
+	addr string         // of the listener on the machine's loopback; empty before Addr
+	jobs sync.WaitGroup // requests, and what they have begun; added to under mu
 }
 
 // begin says that something begins that Close waits for, unless it has been called;
@@ -103,7 +104,7 @@ func (g *Gateway) begin() (done func(), ok bool) {
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		cache: o.Cache, policy: o.Policy, log: o.Log, now: time.Now,
-		network: egress.New(o.Policy), grants: map[string]*Grant{},
+		network: egress.New(o.Policy),
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -186,12 +187,8 @@ func (g *Gateway) Close() {
 	g.mu.Unlock()
 	_ = g.server.Close() // the listener's error helps nobody now
 	g.network.Close()
-	g.mu.Lock()
-	grants := g.grants
-	g.grants = map[string]*Grant{}
-	g.mu.Unlock()
-	for _, grant := range grants {
-		grant.Close()
+	for _, grant := range g.grants.Range {
+		grant.(*Grant).Close()
 	}
 	g.jobs.Wait()
 }
@@ -202,9 +199,7 @@ func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
 	_, _ = rand.Read(random[:]) // never fails
 	grant := newGrant(g, base64.RawURLEncoding.EncodeToString(random[:]))
 	grant.SetProgress(progress)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.grants[grant.token] = grant
+	g.grants.Store(grant.token, grant)
 	return grant
 }
 
@@ -212,15 +207,9 @@ func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
 // depends on the token is of no use to a guest: 256 random bits, and a hash
 // with a random seed before any byte is compared.
 func (g *Gateway) lookup(token string) *Grant {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.grants[token]
-}
-
-func (g *Gateway) forget(token string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.grants, token)
+	grant, _ := g.grants.Load(token)
+	found, _ := grant.(*Grant)
+	return found
 }
 
 // noFetch says that only the cache may be asked.

@@ -95,7 +95,7 @@ func (gr *Grant) BaseURL() string {
 
 // Close makes the path one that leads nowhere, and ends what is under way.
 func (gr *Grant) Close() {
-	gr.g.forget(gr.token)
+	gr.g.grants.Delete(gr.token)
 	gr.close()
 	gr.SetProgress(nil)
 }

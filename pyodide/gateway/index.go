@@ -211,7 +211,7 @@ func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name stri
 	case resp.StatusCode == http.StatusNotModified && old != nil:
 		p.page, p.pageRecord = old.page, old.pageRecord
 		p.Fetched = g.now()
-		if body, err = g.storedBody(link.String()); err != nil {
+		if _, body, err = g.stored(link.String()); err != nil {
 			return p, nil // trimmed meanwhile; it will be fetched whole next time
 		}
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
@@ -264,11 +264,6 @@ func (g *Gateway) storedPage(index *url.URL, key, name string) *projectPage {
 		return nil
 	}
 	return p
-}
-
-func (g *Gateway) storedBody(key string) ([]byte, error) {
-	_, body, err := g.stored(key)
-	return body, err
 }
 
 func (g *Gateway) stored(key string) (record pageRecord, body []byte, err error) {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+
+	"rillbox/cache/egress"
 )
 
 // readLock reads the files that Pyodide's lock file names.
@@ -26,7 +28,7 @@ func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
 		if !isFilename(p.FileName) || !isSHA256(p.SHA256) || !isProjectName(p.Name) {
 			return nil, fmt.Errorf("package %q: file name %q with sha256 %q is malformed", p.Name, p.FileName, p.SHA256)
 		}
-		e := entry{File: File{Name: Normalize(p.Name), Version: p.Version, Filename: p.FileName, SHA256: p.SHA256, Source: "pyodide"}}
+		e := entry{File: File{Name: egress.NormalizePython(p.Name), Version: p.Version, Filename: p.FileName, SHA256: p.SHA256, Source: "pyodide"}}
 		if g.cdn == nil {
 			e.refused = "no URL of Pyodide's CDN is configured"
 		} else {

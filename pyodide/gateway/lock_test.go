@@ -3,6 +3,8 @@ package gateway
 import (
 	"strings"
 	"testing"
+
+	"rillbox/cache/egress"
 )
 
 func FuzzLock(f *testing.F) {
@@ -16,7 +18,7 @@ func FuzzLock(f *testing.F) {
 			return
 		}
 		for name, e := range files {
-			if !isFilename(name) || !isSHA256(e.SHA256) || e.Name != Normalize(e.Name) || !strings.HasPrefix(e.URL, "https://cdn.example/full/") {
+			if !isFilename(name) || !isSHA256(e.SHA256) || e.Name != egress.NormalizePython(e.Name) || !strings.HasPrefix(e.URL, "https://cdn.example/full/") {
 				t.Errorf("%q: %+v", name, e.File)
 			}
 		}

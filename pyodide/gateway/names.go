@@ -22,9 +22,6 @@ var (
 	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Normalize is a project's name as indexes compare it (PEP 503).
-func Normalize(name string) string { return egress.NormalizePython(name) }
-
 // isProjectName says whether name could be a project's (PEP 508).
 func isProjectName(name string) bool {
 	return len(name) <= maxName && projectName.MatchString(name)
@@ -58,5 +55,5 @@ func wheelName(file string) (project, version string, err error) {
 	if len(parts) == 6 && (parts[2][0] < '0' || parts[2][0] > '9') {
 		return "", "", fmt.Errorf("%.300q is not the file name of a wheel: the build number %.300q has no digit in front", file, parts[2])
 	}
-	return Normalize(parts[0]), parts[1], nil
+	return egress.NormalizePython(parts[0]), parts[1], nil
 }

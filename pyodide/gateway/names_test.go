@@ -3,6 +3,8 @@ package gateway
 import (
 	"strings"
 	"testing"
+
+	"rillbox/cache/egress"
 )
 
 func TestWheelName(t *testing.T) {
@@ -40,7 +42,7 @@ func FuzzWheelName(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if project == "" || version == "" || project != Normalize(project) || !isProjectName(project) {
+		if project == "" || version == "" || project != egress.NormalizePython(project) || !isProjectName(project) {
 			t.Errorf("%q: project %q, version %q", file, project, version)
 		}
 		if strings.ContainsAny(file, "/\\%?#\x00\r\n ") || strings.HasPrefix(file, ".") {

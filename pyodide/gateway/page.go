@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const simpleJSON = "application/vnd.pypi.simple.v1+json"
@@ -162,7 +163,7 @@ func (p *page) parseHTML(base *url.URL, body []byte) error {
 				}
 			case token.Data == "a":
 				file := anchorFile(href, attrs)
-				known = known || strings.HasPrefix(Normalize(file.Filename), p.project+"-")
+				known = known || strings.HasPrefix(egress.NormalizePython(file.Filename), p.project+"-")
 				if err := p.add(base, file); err != nil {
 					return err
 				}

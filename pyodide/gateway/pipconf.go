@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,25 +26,12 @@ func PipIndexURLs() (urls []string, err error) {
 		return nil, nil
 	}
 	for _, raw := range append(strings.Fields(conf["index-url"]), strings.Fields(conf["extra-index-url"])...) {
-		u, err := url.Parse(raw)
-		if err != nil {
-			return nil, fmt.Errorf("pip's configuration: the index URL can't be read: %w", redactedParseError(err))
-		}
-		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("pip's configuration: the index URL %s is neither http nor https", u.Redacted())
+		if _, err := operatorURL(raw); err != nil {
+			return nil, fmt.Errorf("pip's configuration: package index: %w", err)
 		}
 		urls = append(urls, strings.TrimRight(raw, "/"))
 	}
 	return urls, nil
-}
-
-// redactedParseError leaves out the URL, which may hold a password.
-func redactedParseError(err error) error {
-	var parse *url.Error
-	if errors.As(err, &parse) {
-		return parse.Err
-	}
-	return err
 }
 
 // readPipConfig merges pip's settings, those of higher rank winning.

@@ -131,7 +131,7 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 	if !isProjectName(name) {
 		return &httpError{http.StatusNotFound, fmt.Sprintf("%.200q is not the name of a package", name)}
 	}
-	name = Normalize(name)
+	name = egress.NormalizePython(name)
 	if err := g.policy.CheckPackage(cache.Python, name, ""); err != nil {
 		return err
 	}
