@@ -63,8 +63,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) Get(kind, key string) (path string, err error) {
 	at := c.indexPath(kind, key)
-	find := func() (string, error) { return c.lookup(at, key) }
-	return c.get(kind, key, at, find, func() error { _, err := c.checkBlob(at); return err })
+	lookup := func() (string, error) { return c.lookupBlob(at) }
+	return c.get(kind, key, at, lookup, func() error { _, err := c.checkBlob(at); return err })
 }
 
 // Has says that the cache holds the blob (kind, key), without verifying it.
@@ -89,60 +89,35 @@ func (c *Cache) Remove(kind, key string) error {
 	return nil // Trim removes the blob when nothing else names it
 }
 
-// lookup finds a blob and verifies it if this process has not done so yet.
-func (c *Cache) lookup(indexPath, key string) (string, error) {
-	path, ix, err := c.claimBlob(indexPath, key)
+// lookupBlob finds the blob that an index file names.
+func (c *Cache) lookupBlob(indexPath string) (path string, err error) {
+	var ix index
+	err = c.claim(indexPath, indexPath, func() (st fs.FileInfo, err error) {
+		ix, st, err = readIndex(indexPath)
+		return st, err
+	})
 	if err != nil {
 		return "", err
 	}
-	st, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", corruptError{"its blob is gone"}
-	}
-	if err != nil {
-		return "", err
-	}
-	if !c.isVerified(path, st) {
-		if err := matches(path, ix); err != nil {
-			return "", err
-		}
-		c.setVerified(path, st)
-	}
-	return path, nil
+	path = c.blobPath(ix.SHA256)
+	return path, c.verifyOnce(path, path, func() error { return matches(path, ix) })
 }
 
-// claimBlob reads an index file and notes that we use what it names, so that
-// it is not trimmed.
-func (c *Cache) claimBlob(indexPath, key string) (path string, ix index, err error) {
-	unlock, err := c.lockStore(false)
-	if err != nil {
-		return "", ix, err
+func readIndex(path string) (ix index, st fs.FileInfo, err error) {
+	st, err = readJSON(path, &ix)
+	if err == nil && (id(ix.Key) != filepath.Base(path) || !isDigest(ix.SHA256)) {
+		err = corruptError{"its index file belongs to another key"}
 	}
-	defer unlock()
-	st, err := readJSON(indexPath, &ix)
-	if err != nil {
-		return "", ix, err
-	}
-	if ix.Key != key || !isDigest(ix.SHA256) {
-		return "", ix, corruptError{"its index file belongs to another key"}
-	}
-	if err := c.live.use(c.entryName(indexPath)); err != nil {
-		return "", ix, err
-	}
-	c.touch(indexPath, st)
-	return c.blobPath(ix.SHA256), ix, nil
+	return ix, st, err
 }
 
 // checkBlob verifies the blob that an index file names.
 func (c *Cache) checkBlob(indexPath string) (index, error) {
-	var ix index
-	if _, err := readJSON(indexPath, &ix); err != nil {
+	ix, _, err := readIndex(indexPath)
+	if err != nil {
 		return ix, err
 	}
-	if id(ix.Key) != filepath.Base(indexPath) || !isDigest(ix.SHA256) {
-		return ix, corruptError{"its index file belongs to another key"}
-	}
-	err := matches(c.blobPath(ix.SHA256), ix)
+	err = matches(c.blobPath(ix.SHA256), ix)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = corruptError{"its blob is gone"}
 	}

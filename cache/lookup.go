@@ -52,6 +52,42 @@ func (c *Cache) get(kind, key, path string, lookup func() (string, error), check
 	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
 }
 
+// claim notes that we use an entry, so that it is not trimmed, and when. read reads
+// the file that makes it one.
+func (c *Cache) claim(entry, file string, read func() (fs.FileInfo, error)) error {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	st, err := read()
+	if err != nil {
+		return err
+	}
+	if err := c.live.use(c.entryName(entry)); err != nil {
+		return err
+	}
+	c.touch(file, st)
+	return nil
+}
+
+// verifyOnce verifies what is at path, unless this process has done so and content is
+// as it was then.
+func (c *Cache) verifyOnce(path, content string, check func() error) error {
+	st, err := os.Stat(content)
+	if errors.Is(err, fs.ErrNotExist) {
+		return corruptError{"its content is gone"}
+	}
+	if err != nil || c.isVerified(path, st) {
+		return err
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	c.setVerified(path, st)
+	return nil
+}
+
 // dropCorrupt removes an entry if check still finds it corrupt: another process
 // may have replaced it by a good one meanwhile.
 func (c *Cache) dropCorrupt(path string, check func() error) error {

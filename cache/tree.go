@@ -39,71 +39,43 @@ func (c *Cache) Tree(ctx context.Context, kind, key string, maker func(ctx conte
 // GetTree returns the directory (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) GetTree(kind, key string) (dir string, err error) {
 	tree := c.treePath(kind, key)
-	find := func() (string, error) { return filepath.Join(tree, "files"), c.lookupTree(tree, key) }
-	return c.get(kind, key, tree, find, func() error { _, err := c.checkTree(tree); return err })
+	lookup := func() (string, error) { return c.lookupTree(tree) }
+	return c.get(kind, key, tree, lookup, func() error { _, err := c.checkTree(tree); return err })
 }
 
-// lookupTree finds a tree and verifies it if this process has not done so yet.
-func (c *Cache) lookupTree(tree, key string) error {
-	unlock, err := c.lockStore(false)
+func (c *Cache) lookupTree(tree string) (dir string, err error) {
+	err = c.claim(tree, filepath.Join(tree, manifestFileName), func() (fs.FileInfo, error) {
+		_, st, err := readManifest(tree)
+		return st, err
+	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	err = c.claimTree(tree, key)
-	unlock()
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(filepath.Join(tree, "files"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return corruptError{"its files are gone"}
-	}
-	if err != nil || c.isVerified(tree, st) {
-		return err
-	}
-	if _, err := c.checkTree(tree); err != nil {
-		return err
-	}
-	c.setVerified(tree, st)
-	return nil
+	dir = filepath.Join(tree, "files")
+	return dir, c.verifyOnce(tree, dir, func() error { _, err := c.checkTree(tree); return err })
 }
 
-// claimTree notes that we use a tree, so that it is not trimmed.
-func (c *Cache) claimTree(tree, key string) error {
+const manifestFileName = "manifest.json"
+
+func readManifest(tree string) (m manifest, st fs.FileInfo, err error) {
 	if _, err := os.Stat(tree); err != nil {
-		return err
+		return m, nil, err
 	}
-	var m manifest
-	path := filepath.Join(tree, "manifest.json")
-	st, err := readJSON(path, &m)
-	if errors.Is(err, fs.ErrNotExist) {
-		return corruptError{"its manifest is gone"}
+	st, err = readJSON(filepath.Join(tree, manifestFileName), &m)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = corruptError{"its manifest is gone"}
+	case err == nil && id(m.Key) != filepath.Base(tree):
+		err = corruptError{"its manifest belongs to another key"}
 	}
-	if err != nil {
-		return err
-	}
-	if m.Key != key {
-		return corruptError{"its manifest belongs to another key"}
-	}
-	if err := c.live.use(c.entryName(tree)); err != nil {
-		return err
-	}
-	c.touch(path, st)
-	return nil
+	return m, st, err
 }
 
 // checkTree verifies every file of a tree against its manifest.
 func (c *Cache) checkTree(tree string) (manifest, error) {
-	var m manifest
-	_, err := readJSON(filepath.Join(tree, "manifest.json"), &m)
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, corruptError{"its manifest is gone"}
-	}
+	m, _, err := readManifest(tree)
 	if err != nil {
 		return m, err
-	}
-	if id(m.Key) != filepath.Base(tree) {
-		return m, corruptError{"its manifest belongs to another key"}
 	}
 	found, err := listFiles(filepath.Join(tree, "files"))
 	if errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +166,7 @@ func (c *Cache) makeTree(ctx context.Context, kind, key string, maker func(ctx c
 	}
 	m := manifest{Key: key}
 	if m.Files, err = sealTree(files); err == nil {
-		err = writeJSON(filepath.Join(work, "manifest.json"), m)
+		err = writeJSON(filepath.Join(work, manifestFileName), m)
 	}
 	if err == nil {
 		err = syncDir(work)
@@ -272,6 +244,6 @@ func (c *Cache) treePath(kind, key string) string {
 // HasTree says that the cache holds the directory (kind, key), without
 // verifying it.
 func (c *Cache) HasTree(kind, key string) bool {
-	_, err := os.Stat(filepath.Join(c.treePath(kind, key), "manifest.json"))
+	_, err := os.Stat(filepath.Join(c.treePath(kind, key), manifestFileName))
 	return err == nil
 }

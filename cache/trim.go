@@ -171,10 +171,8 @@ func (t *trimmer) move(path string) error {
 func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	named := map[string]bool{}
 	err = c.eachIn("index", func(kind, path string) error {
-		var ix index
-		st, err := readJSON(path, &ix)
-		var corrupt corruptError
-		if errors.As(err, &corrupt) || err == nil && !isDigest(ix.SHA256) {
+		ix, st, err := readIndex(path)
+		if _, corrupt := errors.AsType[corruptError](err); corrupt {
 			orphans = append(orphans, path)
 			return nil
 		}
@@ -199,8 +197,7 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 		return nil, nil, err
 	}
 	err = c.eachIn("trees", func(kind, path string) error {
-		var m manifest
-		st, err := readJSON(filepath.Join(path, "manifest.json"), &m)
+		_, st, err := readManifest(path)
 		if err != nil {
 			orphans = append(orphans, path)
 			return nil
