@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -123,28 +124,17 @@ func readNPMRC(path string) map[string]string {
 	return settings
 }
 
+var bracedName = regexp.MustCompile(`\$\{[^}]*\}`)
+
 // expandBraces replaces ${NAME} by the environment's value, as npm does: a
 // name that is not set stays as it is written.
 func expandBraces(s string) string {
-	var out strings.Builder
-	for {
-		before, rest, ok := strings.Cut(s, "${")
-		out.WriteString(before)
-		if !ok {
-			return out.String()
+	return bracedName.ReplaceAllStringFunc(s, func(braced string) string {
+		if value, set := os.LookupEnv(braced[2 : len(braced)-1]); set {
+			return value
 		}
-		name, after, ok := strings.Cut(rest, "}")
-		if !ok {
-			out.WriteString("${" + rest)
-			return out.String()
-		}
-		if value, set := os.LookupEnv(name); set {
-			out.WriteString(value)
-		} else {
-			out.WriteString("${" + name + "}")
-		}
-		s = after
-	}
+		return braced
+	})
 }
 
 func (conf npmConfig) get(key string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -81,24 +80,9 @@ const (
 	maxConnection = 1 << 30
 )
 
-// bounded is what a host sends, as far as it may; who sends more is blamed.
-type bounded struct {
-	io.Reader
-	io.Closer
-	p    *proxy
-	host string
-}
-
-func (p *proxy) bound(from io.ReadCloser, host string, most int64) *bounded {
-	return &bounded{egress.Bound(from, most), from, p, host}
-}
-
-func (b *bounded) Read(buffer []byte) (int, error) {
-	n, err := b.Reader.Read(buffer)
-	if _, large := errors.AsType[*egress.TooLargeError](err); large {
-		b.p.blame(b.host, err)
-	}
-	return n, err
+// bound bounds what comes from a host; who sends more is blamed.
+func (p *proxy) bound(from io.ReadCloser, host string, most int64) io.ReadCloser {
+	return egress.Bound(from, most, func(err error) { p.blame(host, err) })
 }
 
 // noLog drops what net/http would log of connections that end early.

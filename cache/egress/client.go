@@ -301,21 +301,28 @@ func (b *timedBody) Close() error {
 	return err
 }
 
-// Bound reads from r, and fails with a *TooLargeError once that gave more than limit
-// bytes.
-func Bound(r io.Reader, limit int64) io.Reader { return &bounded{r, limit, limit} }
+// Bound bounds what is read of a body: more than limit bytes are a *TooLargeError,
+// which tell, unless it is nil, hears too.
+func Bound(body io.ReadCloser, limit int64, tell func(error)) io.ReadCloser {
+	return &bounded{body, limit, limit, tell}
+}
 
 type bounded struct {
-	r           io.Reader
+	io.ReadCloser
 	left, limit int64
+	tell        func(error)
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, &TooLargeError{b.limit}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left >= 0 {
+		return n, err
 	}
-	return n, err
+	err = &TooLargeError{b.limit}
+	if b.tell != nil {
+		b.tell(err)
+	}
+	return 0, err
 }
 
 // send asks for u until the headers of an answer are there, following redirects that
@@ -375,7 +382,7 @@ func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.H
 		if status := (&StatusError{u.Host, resp.StatusCode}); status.passing() {
 			return status
 		}
-		body, err = io.ReadAll(Bound(resp.Body, limit))
+		body, err = io.ReadAll(Bound(resp.Body, limit, nil))
 		return err
 	})
 	return resp, body, err

@@ -188,27 +188,26 @@ func (d *download) admit(resp *http.Response, offset int64) error {
 		return &brokenError{err: err}
 	}
 	resp.ContentLength -= min(skip, max(resp.ContentLength, 0))
-	resp.Body = &meteredBody{ReadCloser: resp.Body, d: d, done: offset, total: total}
+	body := &bounded{resp.Body, d.src.MaxBytes - offset, d.src.MaxBytes, nil}
+	resp.Body = &meteredBody{ReadCloser: body, done: offset, total: total, tell: d.progress}
 	d.progress(offset, total)
 	return nil
 }
 
-// meteredBody is a body that is bounded, and whose progress is told.
+// meteredBody is a body whose progress is told.
 type meteredBody struct {
 	io.ReadCloser
-	d           *download
 	done, total int64
+	tell        func(done, total int64)
 	told        time.Time
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.done += int64(n); b.done > b.d.src.MaxBytes {
-		return 0, &TooLargeError{b.d.src.MaxBytes}
-	}
+	b.done += int64(n)
 	if err != nil || time.Since(b.told) >= 100*time.Millisecond {
 		b.told = time.Now()
-		b.d.progress(b.done, b.total)
+		b.tell(b.done, b.total)
 	}
 	return n, err
 }

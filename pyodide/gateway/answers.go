@@ -16,21 +16,19 @@ import (
 type httpError struct {
 	status int
 	text   string
+	cause  error // where it matters to us
 }
 
 func (e *httpError) Error() string { return e.text }
+func (e *httpError) Unwrap() error { return e.cause }
 
-// causedError is an answer whose cause matters to us.
-type causedError struct {
-	*httpError
-	cause error
+func answerf(status int, format string, args ...any) error {
+	return &httpError{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-func (e causedError) Unwrap() []error { return []error{e.httpError, e.cause} }
-
 var (
-	errTooMany = &httpError{http.StatusTooManyRequests, "too many requests at once; wait for some of them to end"}
-	errNoPath  = &httpError{http.StatusNotFound, "nothing is here"}
+	errTooMany = answerf(http.StatusTooManyRequests, "too many requests at once; wait for some of them to end")
+	errNoPath  = answerf(http.StatusNotFound, "nothing is here")
 )
 
 // explain turns an error into an answer about what was asked for.
@@ -48,21 +46,21 @@ func (g *Gateway) explain(what string, err error) error {
 	case errors.As(err, &denied), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, errNoProject):
-		return &httpError{http.StatusNotFound, what + ": " + err.Error() + "; check the spelling of the name"}
+		return answerf(http.StatusNotFound, "%s: %v; check the spelling of the name", what, err)
 	case errors.Is(err, cache.ErrMiss) && g.policy.NoFetch:
-		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the operator turned fetching off"}
+		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the operator turned fetching off", what)
 	case errors.Is(err, cache.ErrMiss), errors.Is(err, cache.ErrOffline):
-		return &httpError{http.StatusGatewayTimeout, what + " is not in the cache, and the network is not reachable (offline)"}
+		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the network is not reachable (offline)", what)
 	case errors.As(err, &unreachable):
-		return &httpError{http.StatusGatewayTimeout, fmt.Sprintf("%s is not in the cache, and the network is not reachable (%v)", what, unreachable)}
+		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the network is not reachable (%v)", what, unreachable)
 	case errors.As(err, &refused), errors.As(err, &private), errors.As(err, &large):
-		return &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %v", what, err)}
+		return answerf(http.StatusForbidden, "%s is refused: %v", what, err)
 	case errors.As(err, &mismatch):
-		return &httpError{http.StatusBadGateway, fmt.Sprintf("%s as %s sent it has sha256 %s, and the index or lock file says %s: it was thrown away", what, mismatch.Host, mismatch.Got, mismatch.Want)}
+		return answerf(http.StatusBadGateway, "%s as %s sent it has sha256 %s, and the index or lock file says %s: it was thrown away", what, mismatch.Host, mismatch.Got, mismatch.Want)
 	case errors.As(err, &status):
-		return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, status)}
+		return answerf(http.StatusBadGateway, "cannot fetch %s: %v", what, status)
 	}
-	return causedError{&httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err)}, err}
+	return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err), err}
 }
 
 // fail answers with an error as text.

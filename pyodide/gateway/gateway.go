@@ -29,7 +29,6 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +40,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
@@ -195,16 +195,20 @@ func (g *Gateway) Close() {
 
 // Grant makes a path for one child. progress may be nil; see SetProgress.
 func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails
-	grant := newGrant(g, base64.RawURLEncoding.EncodeToString(random[:]))
+	grant := &Grant{
+		g: g, token: rand.Text() + rand.Text(),
+		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
+		rate:  rate.NewLimiter(perSecond, burst),
+		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
+	}
+	grant.closed, grant.close = context.WithCancel(g.stopped)
 	grant.SetProgress(progress)
 	g.grants.Store(grant.token, grant)
 	return grant
 }
 
 // lookup returns the grant of a token, or nil. That comparing takes a time that
-// depends on the token is of no use to a guest: 256 random bits, and a hash
+// depends on the token is of no use to a guest: 260 random bits, and a hash
 // with a random seed before any byte is compared.
 func (g *Gateway) lookup(token string) *Grant {
 	grant, _ := g.grants.Load(token)

@@ -69,17 +69,6 @@ type entry struct {
 	refused  string // why it is not served after all
 }
 
-func newGrant(g *Gateway, token string) *Grant {
-	gr := &Grant{
-		g: g, token: token,
-		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
-		rate:  rate.NewLimiter(perSecond, burst),
-		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
-	}
-	gr.closed, gr.close = context.WithCancel(g.stopped)
-	return gr
-}
-
 // At says by which host and port its child reaches the gateway, where that is not
 // Gateway.Addr. It is called before the grant is used.
 func (gr *Grant) At(address string) { gr.address = address }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -66,13 +65,13 @@ func (g *Gateway) checkRequest(r *http.Request) error {
 	here, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return &httpError{http.StatusMethodNotAllowed, "only GET and HEAD are served"}
+		return answerf(http.StatusMethodNotAllowed, "only GET and HEAD are served")
 	case here == nil || r.Host != here.String(), !strings.HasPrefix(r.RequestURI, "/"):
-		return &httpError{http.StatusMisdirectedRequest, "this is not the host that was asked for"}
+		return answerf(http.StatusMisdirectedRequest, "this is not the host that was asked for")
 	case r.Header.Get("Origin") != "", r.Header.Get("Sec-Fetch-Site") != "":
-		return &httpError{http.StatusForbidden, "web pages are not served"}
+		return answerf(http.StatusForbidden, "web pages are not served")
 	case r.ContentLength != 0, len(r.TransferEncoding) > 0, r.Header.Get("Upgrade") != "":
-		return &httpError{http.StatusBadRequest, "requests have no body and no upgrade here"}
+		return answerf(http.StatusBadRequest, "requests have no body and no upgrade here")
 	}
 	return nil
 }
@@ -100,7 +99,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path 
 		}
 		e, ok := g.locked[names[0]]
 		if !ok {
-			return &httpError{http.StatusNotFound, fmt.Sprintf("Pyodide's lock file names no file %q", names[0])}
+			return answerf(http.StatusNotFound, "Pyodide's lock file names no file %q", names[0])
 		}
 		return g.serveEntry(w, r, gr, e)
 	case "url":
@@ -129,7 +128,7 @@ func segments(path string, want int) ([]string, error) {
 // serveProject serves an index page.
 func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant, name string) error {
 	if !isProjectName(name) {
-		return &httpError{http.StatusNotFound, fmt.Sprintf("%.200q is not the name of a package", name)}
+		return answerf(http.StatusNotFound, "%.200q is not the name of a package", name)
 	}
 	name = egress.NormalizePython(name)
 	if err := g.policy.CheckPackage(cache.Python, name, ""); err != nil {
@@ -156,7 +155,7 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, s
 	wheel, isMetadata := strings.CutSuffix(filename, ".metadata")
 	e, metadata, ok := gr.named(sha256, wheel)
 	if !ok || (isMetadata && metadata == "") {
-		return &httpError{http.StatusNotFound, fmt.Sprintf("no index page that was asked for names %.300q with this sha256", filename)}
+		return answerf(http.StatusNotFound, "no index page that was asked for names %.300q with this sha256", filename)
 	}
 	if !isMetadata {
 		return g.serveEntry(w, r, gr, e)
@@ -172,7 +171,7 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, s
 	if err != nil {
 		return err
 	}
-	return sendFile(w, r, path)
+	return sendFile(w, r, path, func(int64) {})
 }
 
 // serveURL serves a wheel by its URL, which is percent-encoded as a whole.
@@ -196,28 +195,28 @@ func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, es
 func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	text, err := url.PathUnescape(escaped)
 	if err != nil || len(text) > maxURL {
-		return entry{}, &httpError{http.StatusBadRequest, "the URL is malformed or too long"}
+		return entry{}, answerf(http.StatusBadRequest, "the URL is malformed or too long")
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Opaque != "" {
-		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q is not an https URL without user and password", text)}
+		return entry{}, answerf(http.StatusForbidden, "%.300q is not an https URL without user and password", text)
 	}
 	filename := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 	name, version, err := wheelName(filename)
 	if err != nil {
-		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q does not end in the file name of a wheel", text)}
+		return entry{}, answerf(http.StatusForbidden, "%.300q does not end in the file name of a wheel", text)
 	}
 	if err := errors.Join(g.policy.CheckPackage(cache.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
 		return entry{}, err
 	}
 	if g.policy.MinReleaseAge > 0 {
-		return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("the operator asks for a minimum release age, which a wheel by URL such as %s does not tell; use a release of the index", filename)}
+		return entry{}, answerf(http.StatusForbidden, "the operator asks for a minimum release age, which a wheel by URL such as %s does not tell; use a release of the index", filename)
 	}
 	sum := ""
 	for part := range strings.SplitSeq(u.Fragment, "&") {
 		if value, ok := strings.CutPrefix(part, "sha256="); ok {
 			if sum = strings.ToLower(value); !isSHA256(sum) {
-				return entry{}, &httpError{http.StatusForbidden, fmt.Sprintf("%.300q does not end in a sha256", text)}
+				return entry{}, answerf(http.StatusForbidden, "%.300q does not end in a sha256", text)
 			}
 		}
 	}
@@ -245,7 +244,7 @@ func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit
 		return "", false, err
 	}
 	if e.refused != "" {
-		return "", false, &httpError{http.StatusForbidden, fmt.Sprintf("%s is refused: %s", e.Filename, e.refused)}
+		return "", false, answerf(http.StatusForbidden, "%s is refused: %s", e.Filename, e.refused)
 	}
 	path, hit, err = g.blob(ctx, gr, kind, limit, e)
 	if err != nil {
@@ -256,18 +255,15 @@ func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit
 
 // sendNoted sends a package's file and notes it for Served.
 func (g *Gateway) sendNoted(w http.ResponseWriter, r *http.Request, gr *Grant, e entry, path string) error {
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	e.Size = st.Size()
-	if r.Method == http.MethodGet {
-		gr.note(e.File)
-	}
-	return sendFile(w, r, path)
+	return sendFile(w, r, path, func(size int64) {
+		if e.Size = size; r.Method == http.MethodGet {
+			gr.note(e.File)
+		}
+	})
 }
 
-func sendFile(w http.ResponseWriter, r *http.Request, path string) error {
+// sendFile sends a file, and tells its size before.
+func sendFile(w http.ResponseWriter, r *http.Request, path string, found func(size int64)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -277,6 +273,7 @@ func sendFile(w http.ResponseWriter, r *http.Request, path string) error {
 	if err != nil {
 		return err
 	}
+	found(st.Size())
 	return send(w, r, "application/octet-stream", st.Size(), f)
 }
 
