@@ -20,22 +20,21 @@ type index struct {
 	Size   int64  `json:"size"`
 }
 
-// GetOrPut returns the path of the blob (kind, key), made by maker when the
-// cache does not hold it; hit says that it did. Among all goroutines and
-// processes that ask at once, one makes it and the others wait. What maker
-// wrote is dropped when it fails.
+// GetOrPut returns the path of the blob (kind, key). If the cache does not hold it,
+// hit is false and maker writes it. When several goroutines or processes want it at
+// once, one makes it and the others wait. If maker fails, nothing is kept.
 //
 // The file is read-only, and stays for as long as this Cache is open.
 func (c *Cache) GetOrPut(ctx context.Context, kind, key string, maker func(ctx context.Context, w io.Writer) error) (path string, hit bool, err error) {
-	return c.blob(ctx, kind, key, writing(func(w io.Writer) error { return maker(ctx, w) }))
+	return c.blob(ctx, kind, key, blobWriter(func(w io.Writer) error { return maker(ctx, w) }))
 }
 
-// GetOrDownload is GetOrPut for what download puts into the file at path.
+// GetOrDownload is GetOrPut with a maker that creates the file at path.
 func (c *Cache) GetOrDownload(ctx context.Context, kind, key string, download func(path string) error) (path string, hit bool, err error) {
 	return c.blob(ctx, kind, key, func(path string) (string, error) { return "", download(path) })
 }
 
-// blobMaker makes the file at path and gives its sha256, if it knows that.
+// blobMaker creates the file at path and returns its sha256, or "" if it does not know it.
 type blobMaker func(path string) (digest string, err error)
 
 func (c *Cache) blob(ctx context.Context, kind, key string, maker blobMaker) (path string, hit bool, err error) {
@@ -45,7 +44,7 @@ func (c *Cache) blob(ctx context.Context, kind, key string, maker blobMaker) (pa
 
 // Put stores what r gives as the blob (kind, key), replacing an earlier one.
 func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path string, err error) {
-	return c.put(kind, key, writing(func(w io.Writer) error {
+	return c.put(kind, key, blobWriter(func(w io.Writer) error {
 		_, err := io.Copy(w, readerFunc(func(p []byte) (int, error) {
 			if err := ctx.Err(); err != nil {
 				return 0, err
@@ -171,8 +170,8 @@ func (c *Cache) put(kind, key string, maker blobMaker) (path string, err error) 
 	return path, nil
 }
 
-// writing is a blobMaker that has write fill the file.
-func writing(write func(w io.Writer) error) blobMaker {
+// blobWriter makes a blobMaker of a function that writes the content.
+func blobWriter(write func(w io.Writer) error) blobMaker {
 	return func(path string) (string, error) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {

@@ -1,19 +1,19 @@
 // Package cache is the one directory where Rillbox keeps what it fetched and
-// made: runtimes, packages, snapshots, install plans. Bytes flow in from the
+// made: runtimes, packages, snapshots, install plans. Bytes come in from the
 // network or from a maker, are hashed, and come out as paths of read-only
 // files.
 //
 // It promises:
 //
-//   - Nothing is served that was not verified: an entry is hashed when it is
-//     written and again when a process first reads it. A corrupt entry is
-//     removed, logged, and counts as a miss.
-//   - A kill at any instant leaves nothing half-written in sight: everything is
-//     written in a temporary place, synced, and renamed.
+//   - Entries are verified: hashed when they are written and again when a
+//     process first reads them. A corrupt entry is removed, logged, and counts
+//     as a miss.
+//   - Entries are complete, whenever a process is killed: everything is written
+//     to a temporary place, synced, and renamed.
 //   - Several processes share it. What several want at once is made once.
 //     A dead process's locks are released by the operating system, and its
 //     temporary files are removed by the next Open.
-//   - Offline, the network is never asked.
+//   - With Options.Offline the network is never used.
 //
 // Below the directory:
 //
@@ -26,9 +26,9 @@
 //	locks/                     locks by name
 //	live/                      one locked file a process, listing what it uses
 //	tmp/                       one directory a process
-//	format                     the number of all this
+//	format                     the version of this layout
 //
-// RATIONALE.md beside this file says why it is so.
+// RATIONALE.md in this directory gives the reasons.
 package cache
 
 import (
@@ -59,9 +59,9 @@ type Options struct {
 	// MaxBytes is the size to which the cache is trimmed, by last use, when it
 	// is opened and now and then while it grows. Zero means no limit.
 	MaxBytes int64
-	// Offline forbids to ask the network for anything.
+	// Offline forbids all use of the network.
 	Offline bool
-	// Log gets what goes wrong and was mended; nil discards it.
+	// Log gets faults and repairs; nil discards them.
 	Log *slog.Logger
 }
 
@@ -86,7 +86,7 @@ type Cache struct {
 	stopped    context.Context
 }
 
-// stamp tells a file that was verified from one that changed since.
+// stamp detects that a file changed since it was verified.
 type stamp struct {
 	size    int64
 	modTime time.Time
@@ -152,8 +152,8 @@ func Open(dir string, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Close ends the process's claim on what it used, which may be trimmed from
-// then on. A process that ends without it does the same.
+// Close ends the process's claim on the entries that it used: they may be trimmed
+// from then on. The end of the process has the same effect.
 func (c *Cache) Close() error {
 	c.stop()
 	c.background.Wait()
@@ -164,7 +164,7 @@ func (c *Cache) Close() error {
 // Dir is the cache's directory, absolute and without symbolic links.
 func (c *Cache) Dir() string { return c.dir }
 
-// Offline says that the network must not be asked.
+// Offline reports whether the network must not be used.
 func (c *Cache) Offline() bool { return c.offline }
 
 // DenoDir is where Deno keeps npm:, jsr: and URL modules (its DENO_DIR).
@@ -175,7 +175,7 @@ func (c *Cache) ownDir() error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
-	// Children are told paths and look at them without links, as their walls do.
+	// Children and their walls get paths without symbolic links.
 	real, err := filepath.EvalSymlinks(c.dir)
 	if err != nil {
 		return err

@@ -19,39 +19,39 @@ import (
 	"time"
 )
 
-// Deno fetches into a directory of its own (DENO_DIR), checks what comes against
-// what the registry signed of it, and from then on believes what lies there. So
-// each fetch has a new directory, the stage, with links to what earlier ones
-// brought. What is new in it afterwards came from the network; its digests are
-// recorded, and it is moved to where the next stage links to. What an earlier
-// one brought is compared with its record before it is used for anything.
+// Deno fetches into a directory of its own (DENO_DIR). It checks downloads against
+// the registry's signatures, and trusts its directory from then on. So each fetch gets
+// a new directory, the stage, with links to what earlier fetches brought. What is new
+// in it afterwards came from the network: its digests are recorded, and it is moved to
+// where the next stage links to. What an earlier fetch brought is compared with its
+// record before it is used.
 //
-// The parts are what comes at once and is never changed: the directory of a
-// package's version, what a registry says of a package, a URL's content.
+// A part is a unit that is fetched at once and never changed: the directory of a
+// package's version, a registry's document about a package, the content of a URL.
 
-// denoKind is the kind under which Info and Trim speak of Deno's modules.
+// denoKind is the kind of Deno's modules in Info and Trim.
 const denoKind = "deno-module"
 
-// recordKind and recordKey are where the records are, a blob.
+// recordKind and recordKey name the blob with the records.
 const (
 	recordKind = "deno-record"
 	recordKey  = "modules"
 )
 
-// denoRecord tells what a part held when it came.
+// denoRecord describes a part as it was fetched.
 type denoRecord struct {
 	Digest string `json:"digest"`
-	// Integrity is what the registry signed of a package's archive.
+	// Integrity is the hash of a package's archive that the registry signed.
 	Integrity string `json:"integrity,omitempty"`
-	// Stamp tells without reading it all whether what Deno reads of a part before
-	// we can check it is still the same.
+	// Stamp detects changes, without reading all of a part, in what Deno reads before
+	// the digest is checked.
 	Stamp string `json:"stamp"`
 }
 
-// ErrChanged says that a part is not what it was when it came.
+// ErrChanged means that a part differs from its record.
 var ErrChanged = errors.New("changed since it was fetched")
 
-// DenoStage is a directory for one fetch of Deno's.
+// DenoStage is the DENO_DIR of one fetch.
 type DenoStage struct {
 	c     *Cache
 	dir   string
@@ -60,7 +60,7 @@ type DenoStage struct {
 	bases []string              // dir and Deno's directory, as named and in truth
 }
 
-// StageDeno fills dir, where nothing is, with links to the parts that are known.
+// StageDeno fills dir, an empty directory, with links to the recorded parts.
 func (c *Cache) StageDeno(dir string) (*DenoStage, error) {
 	known, err := c.denoRecords()
 	if err != nil {
@@ -94,7 +94,8 @@ func (c *Cache) StageDeno(dir string) (*DenoStage, error) {
 	return s, nil
 }
 
-// Rel gives the path of a part that Deno names, which follows links.
+// Rel returns the path of a part below the stage. full is as Deno names it, with links
+// followed.
 func (s *DenoStage) Rel(full string) (path string, ok bool) {
 	for _, base := range s.bases {
 		if rel, err := filepath.Rel(base, full); err == nil && filepath.IsLocal(rel) {
@@ -104,9 +105,9 @@ func (s *DenoStage) Rel(full string) (path string, ok bool) {
 	return "", false
 }
 
-// Take makes to hold what a part holds, if that is what came with this integrity.
-// The error is ErrChanged if it is not, and wraps fs.ErrNotExist where there is
-// no such part.
+// Take links or copies a part to the path to, if it has this integrity and is as
+// recorded; else the error is ErrChanged. It wraps fs.ErrNotExist if there is no such
+// part.
 func (s *DenoStage) Take(path, integrity, to string) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(s.dir, filepath.FromSlash(path)))
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *DenoStage) Take(path, integrity, to string) error {
 
 var errNotRegular = errors.New("not a regular file") // Deno makes none
 
-// Forget makes the next stage lack parts.
+// Forget removes parts from the next stages.
 func (s *DenoStage) Forget(ctx context.Context, paths []string) error {
 	return s.c.changeRecords(ctx, func(records map[string]denoRecord) error {
 		for _, path := range paths {
@@ -141,7 +142,7 @@ func (s *DenoStage) Forget(ctx context.Context, paths []string) error {
 	})
 }
 
-// Keep moves what is new in the stage to where later ones find it.
+// Keep moves the stage's new parts to where later stages find them.
 func (s *DenoStage) Keep(ctx context.Context) error {
 	parts, err := denoParts(s.dir)
 	if err != nil {
@@ -207,7 +208,7 @@ func (c *Cache) denoRecords() (map[string]denoRecord, error) {
 	return records, nil
 }
 
-// changeRecords is the one way to change the records and what they tell of.
+// changeRecords is the only way to change the records and the parts.
 func (c *Cache) changeRecords(ctx context.Context, change func(map[string]denoRecord) error) error {
 	unlock, err := c.Lock(ctx, "deno-modules")
 	if err != nil {
@@ -232,9 +233,9 @@ func (c *Cache) changeRecords(ctx context.Context, change func(map[string]denoRe
 	return err
 }
 
-// verifyDeno compares all parts with their records, and removes those that are
-// not what they were. Those without a record, which earlier versions fetched,
-// are counted: nothing tells what they should be, and nothing uses them.
+// verifyDeno compares all parts with their records, and removes those that changed.
+// Parts without a record, which earlier versions fetched, are counted; nothing uses
+// them.
 func (c *Cache) verifyDeno(ctx context.Context, r *Report, found func(name string, why, removed error)) error {
 	return c.changeRecords(ctx, func(records map[string]denoRecord) error {
 		parts, err := denoParts(c.DenoDir())
@@ -264,8 +265,8 @@ func (c *Cache) verifyDeno(ctx context.Context, r *Report, found func(name strin
 	})
 }
 
-// stampOf is a part's stamp: of its file, or a package's package.json; empty if
-// there is none.
+// stampOf returns the stamp of a part's file, or of a package's package.json; it is
+// empty if there is no part.
 func stampOf(part string) string {
 	st, err := os.Lstat(part)
 	if err == nil && st.IsDir() {
@@ -347,7 +348,7 @@ func eachFile(to, from string, do func(to, from string) error) error {
 	})
 }
 
-// CopyFile copies a file, without its bytes where the file system can.
+// CopyFile copies a file, by reference where the file system supports that.
 func CopyFile(to, from string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -366,11 +367,11 @@ func CopyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// npmVersion is what the directory of a package's version is called.
+// npmVersion matches the name of the directory of a package's version.
 var npmVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+_].*)?$`)
 
-// denoParts lists the parts in a directory of Deno's. npm's are below registries,
-// whose names may be of several directories, as those of packages.
+// denoParts lists the parts in a DENO_DIR. npm's are below the names of registry and
+// package, each of one or several directories.
 func denoParts(base string) ([]string, error) {
 	var parts []string
 	err := filepath.WalkDir(filepath.Join(base, "npm"), func(path string, d fs.DirEntry, err error) error {
@@ -403,7 +404,7 @@ func denoParts(base string) ([]string, error) {
 	return parts, nil
 }
 
-// npmManifest is where Deno keeps what a registry says of a package.
+// npmManifest is Deno's file for a registry's document about a package.
 const npmManifest = "registry.json"
 
 // denoPackages lists the packages in Deno's directory: one entry for each

@@ -329,7 +329,7 @@ func TestASlowSourceThatAnswersIsNotDoubled(t *testing.T) {
 	var asked atomic.Bool
 	second := serve(t, func(w http.ResponseWriter, r *http.Request) { asked.Store(true); _, _ = w.Write(payload) })
 	c := open(t, t.TempDir(), Options{})
-	time.AfterFunc(2*patience, func() { close(release) })
+	time.AfterFunc(2*headStart, func() { close(release) })
 	err := c.FetchAny(t.Context(), "the thing", t.TempDir(), nil, fetcher(c, "first", first), fetcher(c, "second", second))
 	if err != nil || asked.Load() {
 		t.Fatalf("err %v, second asked: %v", err, asked.Load())

@@ -8,7 +8,7 @@ import (
 	"rillbox/cache/egress"
 )
 
-// Names of package egress, for those who also use the cache.
+// Aliases for packages that use the cache and little else of egress.
 type (
 	Policy      = egress.Policy
 	Kind        = egress.Kind
@@ -31,9 +31,8 @@ var (
 	IsOffline  = egress.IsOffline
 )
 
-// Download is egress.Client.Download for what the operator or Rillbox itself names,
-// which may come from anywhere. When the cache is offline nothing is asked, and the
-// error wraps ErrOffline.
+// Download is egress.Client.Download for URLs that the operator or Rillbox itself named:
+// they may lead anywhere. When the cache is offline the error wraps ErrOffline.
 func (c *Cache) Download(ctx context.Context, src Source, dst string, progress func(done, total int64)) error {
 	u, err := url.Parse(src.URL)
 	if err != nil {

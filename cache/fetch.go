@@ -11,26 +11,25 @@ import (
 	"time"
 )
 
-// patience is how long a source may take to begin to answer before the next is
-// asked beside it.
-const patience = time.Second
+// headStart is how long a source may take to begin its response before the next
+// one is tried, too.
+const headStart = time.Second
 
 // Alternative is one of several places to get the same thing from.
 type Alternative struct {
 	// Name says which, in errors: "Deno's releases".
 	Name string
-	// Fetch fills dir, an empty directory, and fails unless what it put there
-	// is what was wanted, hashes included. It may use dir+".tmp" for work in
-	// progress. Its first call of progress says that the other side has begun
-	// to answer.
+	// Fetch fills dir, an empty directory, and verifies what it put there. It may
+	// use dir+".tmp" for temporary files. Its first call of progress means that
+	// the response has begun.
 	Fetch func(ctx context.Context, dir string, progress func(done, total int64)) error
 }
 
 // FetchAny fills the empty directory dir from the first alternative that
-// delivers. The next one is tried when one fails, and also beside one that has
-// not begun to answer after a moment; whoever is done first wins and the others
-// are stopped. what names what is wanted, as a person would; progress, which
-// may be nil, is not called concurrently and only ever moves forward.
+// succeeds. The next one is started when one fails, or has not begun its response
+// within headStart; the first to finish wins and the others are stopped. what names
+// what is wanted, as a person would; progress, which may be nil, is not called
+// concurrently, and its figures only grow.
 //
 // When there is no network, or the cache is offline, the error is NotCached's.
 func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(done, total int64), from ...Alternative) error {
@@ -79,7 +78,7 @@ func moveEntries(from, to string) error {
 	return nil
 }
 
-// race is one FetchAny in work.
+// race is the state of one FetchAny.
 type race struct {
 	ctx      context.Context
 	tmp      string
@@ -106,7 +105,7 @@ type arrival struct {
 // run returns the directory of the winner.
 func (r *race) run() (string, error) {
 	var failed failures
-	slow := time.NewTimer(patience)
+	slow := time.NewTimer(headStart)
 	defer slow.Stop()
 	r.next(slow)
 	for r.running > 0 {
@@ -142,7 +141,7 @@ func (r *race) next(slow *time.Timer) {
 	who := r.started
 	r.started++
 	r.running++
-	slow.Reset(patience)
+	slow.Reset(headStart)
 	r.all.Go(func() {
 		dir := filepath.Join(r.tmp, fmt.Sprint(who))
 		var once sync.Once
@@ -180,7 +179,7 @@ func (f failures) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Unwrap shows the missing network as the cause only when nobody answered.
+// Unwrap gives a missing network as the cause only if no source responded.
 func (f failures) Unwrap() []error {
 	var answered []error
 	for _, err := range f {
@@ -194,7 +193,6 @@ func (f failures) Unwrap() []error {
 	return f
 }
 
-// ErrNoSource is what an Alternative's Fetch wraps when this machine has no
-// such source (a tool is missing, nothing is configured); it says nothing of
-// the network.
+// ErrNoSource is wrapped by an Alternative's error when this machine has no
+// such source: a tool is missing, or nothing is configured.
 var ErrNoSource = errors.New("no such source on this machine")

@@ -24,8 +24,8 @@ func hashFile(path string) (digest string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, err
 }
 
-// copyWhole copies a file's content. One that ends before its size, as on a file
-// system that lost its server, was not read: what came of it must not be judged.
+// copyWhole copies a file's content. It fails if that ends before the file's size, as on
+// a network file system that lost its server: such content must not count as corrupt.
 func copyWhole(w io.Writer, f *os.File) (size int64, err error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -110,13 +110,13 @@ func readJSON(path string, v any) (fs.FileInfo, error) {
 	return st, nil
 }
 
-// corruptError says that what is stored is not what was written.
+// corruptError means that an entry is not what was written.
 type corruptError struct{ what string }
 
 func (e corruptError) Error() string { return e.what }
 
-// removeAll removes a tree of which directories may have lost their write
-// permission (archives can carry such modes).
+// removeAll removes a tree whose directories may be read-only, as archives can make
+// them.
 func removeAll(path string) error {
 	err := os.RemoveAll(path)
 	if err == nil {

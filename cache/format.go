@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// format is the number of what the package comment tells, and of what the engines
-// write into their entries. It is raised when another version of Rillbox would take
-// what this one writes for something else. That is rare: an entry whose key says
-// what it is made of is just not found by who makes it otherwise.
+// format is the version of the layout in the package comment, and of the content that
+// the engines store. It is raised when another version of Rillbox would misread what
+// this one writes. That is rare, as keys name what an entry is made of: an entry that is
+// made otherwise has another key.
 const format = 1
 
 const formatFile = "format"
 
-// checkFormat refuses a cache that a later version wrote, before anything in it is
-// touched. It says whether the cache is of an earlier one, before there were numbers.
+// checkFormat refuses a cache that a later version wrote, before changing anything in
+// it. earlier reports a cache of the time before there was a format file.
 func (c *Cache) checkFormat() (earlier bool, err error) {
 	text, err := os.ReadFile(filepath.Join(c.dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,14 +29,14 @@ func (c *Cache) checkFormat() (earlier bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	said := strings.TrimSpace(string(text))
-	if n, err := strconv.Atoi(said); err != nil || n > format {
-		return false, fmt.Errorf("a later version of Rillbox wrote it, in format %.40q, and this version knows up to %d: use that version for it", said, format)
+	number := strings.TrimSpace(string(text))
+	if n, err := strconv.Atoi(number); err != nil || n > format {
+		return false, fmt.Errorf("a later version of Rillbox wrote it, in format %.40q, and this version knows up to %d: use that version for it", number, format)
 	}
 	return false, nil
 }
 
-// writeFormat says for other versions in which format the cache is from now on.
+// writeFormat creates the format file if there is none.
 func (c *Cache) writeFormat() error {
 	path := filepath.Join(c.dir, formatFile)
 	if _, err := os.Stat(path); err == nil { // there is no other yet

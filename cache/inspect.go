@@ -7,12 +7,12 @@ import (
 	"io/fs"
 )
 
-// Info says what the cache holds.
+// Info summarizes what the cache holds.
 type Info struct {
 	Dir   string
 	Bytes int64               // of all entries; a blob of two names counts once
 	Kinds map[string]KindInfo // by kind
-	// Unknown are modules of Deno's that an earlier version fetched, which nothing uses.
+	// Unknown counts Deno's modules of an earlier version, which nothing uses.
 	Unknown int
 }
 
@@ -22,7 +22,7 @@ type KindInfo struct {
 	Bytes int64
 }
 
-// Info says what the cache holds, without verifying it.
+// Info summarizes what the cache holds, without verifying it.
 func (c *Cache) Info() (Info, error) {
 	records, err := c.denoRecords()
 	if err != nil {
@@ -69,9 +69,9 @@ type Report struct {
 	Unknown int      // modules that an earlier version fetched, which nothing uses
 }
 
-// Verify hashes every entry anew, and removes those that are corrupt or can't be
-// read; whoever wants them next makes or fetches them again. Deno's modules are
-// compared with what they were when they came.
+// Verify hashes every entry again, and removes those that are corrupt or can't be
+// read; they are made or fetched again when they are next wanted. Deno's modules are
+// compared with their records.
 func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	found := func(name string, why, removed error) {

@@ -20,8 +20,8 @@ import (
 // directory of the same name. Whoever gets the lock of another's file knows
 // that its process is dead.
 //
-// Where the cache can't be written to, there is no mark; who could trim it then is
-// somebody else, who knows.
+// Where the cache can't be written to, there is no mark: this process could not trim
+// it, and whoever can is expected to know about its readers.
 type live struct {
 	refused error        // why there is none
 	lock    *flock.Flock // nil then
@@ -56,8 +56,8 @@ func newLive(c *Cache) (*live, error) {
 	return &live{log: c.log, lock: l, tmp: tmp, file: file, used: map[string]bool{}}, nil
 }
 
-// use notes that the process uses an entry; it must come before the entry is
-// looked at, under the store's lock.
+// use records that the process uses an entry. It must be called before the entry is
+// read, under the store's lock.
 func (l *live) use(entry string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,8 @@ func (l *live) use(entry string) error {
 	return nil
 }
 
-// cannotWrite says that an error comes of a file system that is full or that we may
-// not write to: what is there can be used all the same.
+// cannotWrite reports whether err means that the file system is full or read-only:
+// what is in the cache can still be used.
 func cannotWrite(err error) bool {
 	for _, no := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, fs.ErrPermission} {
 		if errors.Is(err, no) {

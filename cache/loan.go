@@ -8,15 +8,14 @@ import (
 	"syscall"
 )
 
-// Loan is a directory through which a child sees entries of the cache: those
-// that are lent to it and no others, also when it was started before they were
-// known. The files are links to the cache's own, so that nothing is copied where
-// the cache can be written to.
+// Loan is a directory through which a child sees entries of the cache: only those
+// that are added to it, which may be after the child has started. The files are hard
+// links to the cache's own; they are copies only where the cache is read-only.
 type Loan struct {
 	dir string
 }
 
-// Lend makes a Loan with nothing in it. It ends with Close, or with the process.
+// Lend makes an empty Loan. It ends with Close, or with the process.
 func (c *Cache) Lend() (*Loan, error) {
 	dir, err := c.tempDir("loan-")
 	if err != nil { // the cache is full, or read-only
@@ -33,8 +32,8 @@ func (c *Cache) Lend() (*Loan, error) {
 // Dir is the loan's directory, absolute.
 func (l *Loan) Dir() string { return l.dir }
 
-// Add lends the file at path, which the cache gave, and returns its path in the
-// loan's directory. To lend it again is no error.
+// Add lends the file at path, an entry of the cache, and returns its path in the
+// loan's directory. Adding it again is no error.
 func (l *Loan) Add(path string) (string, error) {
 	lent := filepath.Join(l.dir, filepath.Base(path))
 	err := os.Link(path, lent)
@@ -47,5 +46,5 @@ func (l *Loan) Add(path string) (string, error) {
 	return lent, nil
 }
 
-// Close takes back what was lent.
+// Close removes the loan's directory.
 func (l *Loan) Close() error { return removeAll(l.dir) }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// getOrMake returns what get finds, or else what make makes. Among all goroutines and
-// processes that want it at once, one makes it and the others wait.
+// getOrMake returns what get finds, or else what make makes. When several goroutines or
+// processes want it at once, one makes it and the others wait.
 func (c *Cache) getOrMake(ctx context.Context, lock string, get, make func() (string, error)) (path string, hit bool, err error) {
 	if path, err = get(); !errors.Is(err, ErrMiss) {
 		return path, err == nil, err
@@ -52,8 +52,8 @@ func (c *Cache) get(kind, key, path string, lookup func() (string, error), check
 	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
 }
 
-// claim notes that we use an entry, so that it is not trimmed, and when. read reads
-// the file that makes it one.
+// claim records that this process uses an entry, so that it is not trimmed, and the
+// time in the entry's file. read reads that file.
 func (c *Cache) claim(entry, file string, read func() (fs.FileInfo, error)) error {
 	unlock, err := c.lockStore(false)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *Cache) claim(entry, file string, read func() (fs.FileInfo, error)) erro
 	return nil
 }
 
-// verifyOnce verifies what is at path, unless this process has done so and content is
-// as it was then.
+// verifyOnce calls check unless this process has verified path and content, a file or
+// directory, has not changed since.
 func (c *Cache) verifyOnce(path, content string, check func() error) error {
 	st, err := os.Stat(content)
 	if errors.Is(err, fs.ErrNotExist) {

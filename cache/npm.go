@@ -34,8 +34,8 @@ func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src Sourc
 	return c.Download(ctx, src, dir, progress)
 }
 
-// npmTarball asks the registry where the tarball of a version is. If it does
-// not tell, the place is the one where registries have always had it.
+// npmTarball asks the registry for the tarball's URL. If it does not tell, the URL is
+// the usual one.
 func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, version, dir string) (string, error) {
 	usual := fmt.Sprintf("%s/%s/-/%s-%s.tgz", registry, name, name[strings.LastIndex(name, "/")+1:], version)
 	page := dir + ".json"
@@ -62,8 +62,8 @@ func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, 
 // npmConfig holds the settings of .npmrc files, those of higher rank first.
 type npmConfig []map[string]string
 
-// readNPMConfig reads the environment, the user's and the machine's npmrc; a
-// project's own is not ours to obey.
+// readNPMConfig reads the environment, the user's and the machine's npmrc, but no
+// project's.
 func readNPMConfig() npmConfig {
 	env := map[string]string{}
 	for _, kv := range os.Environ() {

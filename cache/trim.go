@@ -12,21 +12,19 @@ import (
 	"time"
 )
 
-// How often the cache is trimmed while it grows, by whichever process; how long
-// a process waits before it does, and since when it does not wait.
 const (
-	trimEvery  = time.Hour
-	trimPause  = 15 * time.Second
-	trimAtOnce = 24 * time.Hour
+	trimEvery  = time.Hour        // between two trims, by whichever process
+	trimPause  = 15 * time.Second // before a process trims
+	trimAtOnce = 24 * time.Hour   // after which it does not wait
 )
 
 // trimMark is a file in the cache whose time is that of the last trim.
 const trimMark = "trimmed"
 
 // denoRest is how long a package of Deno's must have gone unread before it may
-// be trimmed. Deno does not tell us what it uses, and a file's access time is
-// only written daily on most systems (mount option relatime), so that a
-// day and a half is sure to be no run of now.
+// be trimmed. Deno does not tell us what it uses, and most systems update a file's
+// access time only once a day (mount option relatime): a package that was unread for
+// a day and a half is not in use.
 const denoRest = 36 * time.Hour
 
 // entry is one thing that can be trimmed.
@@ -129,8 +127,8 @@ func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (f
 	return freed, nil
 }
 
-// trimmer moves entries into the trash, which is emptied when the store's lock
-// has been given back.
+// trimmer moves entries into the trash, which is emptied after the store's lock is
+// released.
 type trimmer struct {
 	c     *Cache
 	trash string
@@ -240,10 +238,10 @@ func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
 	return nil
 }
 
-// trimSometimes trims in the background if it is time to: if no process has for
-// an hour. That takes reading all of the cache's index, so it waits until what
-// the process was started for is under way, unless it was put off for a day, as
-// by processes that live shorter.
+// trimSometimes trims in the background if no process has for trimEvery. As that reads
+// all of the cache's index, it waits for trimPause, so as not to slow down the work
+// that the process was started for; but not after trimAtOnce, or short-lived processes
+// would never trim.
 func (c *Cache) trimSometimes() {
 	if c.maxBytes <= 0 {
 		return

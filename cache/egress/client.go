@@ -6,7 +6,7 @@
 //   - A host that the operator did not name is connected to on a public address only,
 //     by https. The address is checked when it is dialled, after its name was resolved.
 //   - Every wait and every size is bounded, before anything is held in memory.
-//   - What failed and may yet succeed is tried again, and resumed where it ended.
+//   - Failed requests are retried while that may help, and downloads resumed.
 //   - The machine's proxies and certificates are honoured. A proxy resolves names by
 //     itself; what can be seen of the address here is checked all the same.
 package egress
@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// How long things may take. A missing network is told within 5 s.
+// Timeouts. A missing network is reported within 5 s.
 const (
 	dialTime    = 3 * time.Second  // to resolve a name and connect
 	connectTime = 4 * time.Second  // that and TLS, or the answer on an old connection
@@ -44,15 +44,15 @@ const (
 
 const (
 	maxRedirects  = 10
-	pageTries     = 3 // of a page: who wants it often has an old one
-	downloadTries = 5 // that bring no byte
+	pageTries     = 3 // the caller often has an old page
+	downloadTries = 5 // in a row that bring no byte
 )
 
-// Client is a way out. It is safe for concurrent use.
+// Client makes connections and requests. It is safe for concurrent use.
 type Client struct {
 	// Policy says which hosts may be connected to.
 	Policy Policy
-	// Offline forbids all that Get and Download would ask for.
+	// Offline makes Get and Download fail with ErrOffline.
 	Offline bool
 	// Proxy gives the machine's proxy for a URL, if any.
 	Proxy func(*url.URL) (*url.URL, error)
@@ -60,7 +60,7 @@ type Client struct {
 	IsPublic func(netip.Addr) bool
 	// Public connects to hosts that the operator did not name.
 	Public *http.Transport
-	// Log gets why something is asked for again; nil discards it.
+	// Log gets the reason of each retry; nil discards it.
 	Log *slog.Logger
 
 	named *http.Transport // connects to all others, and goes through proxies
@@ -124,17 +124,17 @@ func tlsConfig() *tls.Config {
 	return config
 }
 
-// Route says where a request may lead, redirects included.
+// Route says which hosts a request and its redirects may reach.
 type Route struct {
-	// Home is an origin that the operator configured, which alone gets the user and
-	// the password that are in it, and an Authorization of the request's header.
+	// Home is an origin that the operator configured. Its user and password, and the
+	// request's Authorization header, are sent to this origin alone.
 	Home *url.URL
-	// Named says that the operator named the host of a URL. Such a host, and Home, may
-	// be on a private address and speak plain http.
+	// Named reports whether the operator named the host of a URL. Such hosts, and Home,
+	// may have private addresses and use plain http.
 	Named func(*url.URL) bool
-	// PlainHTTP lets other hosts speak plain http, too.
+	// PlainHTTP allows plain http for other hosts, too.
 	PlainHTTP bool
-	// Host refuses hosts; nil is Policy.CheckLink.
+	// Host returns an error for hosts that are refused; nil means Policy.CheckLink.
 	Host func(host string) error
 }
 
@@ -159,7 +159,7 @@ func HostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// checkAddress sees the address that is connected to, whatever name led there.
+// checkAddress is called with the resolved address just before it is dialled.
 func (c *Client) checkAddress(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -171,9 +171,9 @@ func (c *Client) checkAddress(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// connection refuses what can be refused before a connection is made, and says who
-// makes it, through which proxy.
-func (c *Client) connection(ctx context.Context, route Route, u *url.URL) (by *http.Transport, proxy *url.URL, err error) {
+// transportFor returns the transport that may connect to u, and the proxy that it goes
+// through, if any. What can be refused before connecting is refused here.
+func (c *Client) transportFor(ctx context.Context, route Route, u *url.URL) (by *http.Transport, proxy *url.URL, err error) {
 	host := u.Hostname()
 	check := route.Host
 	if check == nil {
@@ -201,9 +201,9 @@ func (c *Client) connection(ctx context.Context, route Route, u *url.URL) (by *h
 	return c.named, proxy, c.checkName(ctx, host)
 }
 
-// checkName refuses a host that has a private address, as far as we can tell. Where a
-// proxy connects, it resolves the name again, often as the only one who can, and has
-// to keep the secrets of its network.
+// checkName refuses a host whose name resolves to a private address here. It is for
+// proxies, which resolve the name again: often only they can, and it is up to them to
+// protect their own network.
 func (c *Client) checkName(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
@@ -219,8 +219,8 @@ func (c *Client) checkName(ctx context.Context, host string) error {
 	return nil
 }
 
-// isNumber says that host is an address in a form that only some understand, such as
-// 2130706433 or 0x7f.1, which the resolver here may not.
+// isNumber reports whether host is an address in a form that only some resolvers
+// understand, such as 2130706433 or 0x7f.1.
 func isNumber(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
@@ -231,7 +231,7 @@ func isNumber(host string) bool {
 	return hexadecimal && strings.Trim(digits, "0123456789abcdef") == "" || strings.Trim(last, "0123456789") == ""
 }
 
-// RoundTripper sends requests where a route lets them go, and follows no redirect.
+// RoundTripper sends single requests along a route; it follows no redirects.
 func (c *Client) RoundTripper(route Route) http.RoundTripper { return hop{c, route} }
 
 type hop struct {
@@ -240,7 +240,7 @@ type hop struct {
 }
 
 func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
-	transport, _, err := h.c.connection(req.Context(), h.route, req.URL)
+	transport, _, err := h.c.transportFor(req.Context(), h.route, req.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// timedBody is a response's body whose reads may not stall for long.
+// timedBody is a response's body that fails when no byte comes for idleTime.
 type timedBody struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -301,8 +301,8 @@ func (b *timedBody) Close() error {
 	return err
 }
 
-// Bound bounds what is read of a body: more than limit bytes are a *TooLargeError,
-// which tell, unless it is nil, hears too.
+// Bound returns a body that fails with a *TooLargeError after limit bytes. The error is
+// also passed to tell, which may be nil.
 func Bound(body io.ReadCloser, limit int64, tell func(error)) io.ReadCloser {
 	return &bounded{body, limit, limit, tell}
 }
@@ -325,8 +325,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// send asks for u until the headers of an answer are there, following redirects that
-// the route allows. The caller closes the answer's body; its status may be any.
+// send makes one GET request, following redirects that the route allows. The caller
+// closes the body of the response, whose status may be any.
 func (c *Client) send(ctx context.Context, u *url.URL, route Route, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -349,12 +349,12 @@ func (c *Client) send(ctx context.Context, u *url.URL, route Route, header http.
 		return nil
 	}}
 	resp, err := client.Do(req)
-	switch err = bare(err); {
+	switch err = withoutURL(err); {
 	case err == nil:
 		return resp, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case lasting(err):
+	case permanent(err):
 		return nil, err
 	}
 	return nil, &UnreachableError{u.Host, err}
@@ -370,16 +370,16 @@ func (r Route) authorize(req *http.Request) {
 	}
 }
 
-// Get asks for a page, of which up to limit bytes may come. The answer's status may be
-// any that lasts; its body is what Get returns and no longer in it.
+// Get fetches a page of at most limit bytes. The body of the response has been read and
+// closed. Its status may be any that is not transient.
 func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.Header, limit int64) (resp *http.Response, body []byte, err error) {
 	none := func() int64 { return 0 }
-	err = c.persist(ctx, u, pageTries, none, func() error {
+	err = c.retry(ctx, u, pageTries, none, func() error {
 		if resp, err = c.send(ctx, u, route, header); err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		if status := (&StatusError{u.Host, resp.StatusCode}); status.passing() {
+		if status := (&StatusError{u.Host, resp.StatusCode}); status.transient() {
 			return status
 		}
 		body, err = io.ReadAll(Bound(resp.Body, limit, nil))
@@ -388,10 +388,10 @@ func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.H
 	return resp, body, err
 }
 
-// persist makes attempts to fetch from u, with growing pauses, until one succeeds,
-// another would not help, or so many in a row brought no byte. have is how many bytes
-// the attempts have brought. A server that is not reachable is not asked for a while.
-func (c *Client) persist(ctx context.Context, u *url.URL, most int, have func() int64, attempt func() error) error {
+// retry calls attempt, with growing pauses, until it succeeds, its error is permanent,
+// or most attempts in a row brought no byte. have returns how many bytes there are. An
+// unreachable server is not asked again for downTime.
+func (c *Client) retry(ctx context.Context, u *url.URL, most int, have func() int64, attempt func() error) error {
 	if c.Offline {
 		return NotCached(u.Redacted())
 	}
@@ -409,7 +409,7 @@ func (c *Client) persist(ctx context.Context, u *url.URL, most int, have func() 
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case lasting(err):
+		case permanent(err):
 			return err
 		}
 		if now := have(); now > best { // it moves: be patient
@@ -434,7 +434,7 @@ func (c *Client) persist(ctx context.Context, u *url.URL, most int, have func() 
 	}
 }
 
-// outage is why the server of u was found to be unreachable a moment ago, if it was.
+// outage returns the error of an attempt in the last downTime that did not reach u's server.
 func (c *Client) outage(u *url.URL) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -446,7 +446,7 @@ func (c *Client) outage(u *url.URL) error {
 	return c.down[origin(u)].err
 }
 
-// note keeps that the server of u can't be reached because of err, or that it can.
+// note records that u's server can't be reached because of err; nil means that it can.
 func (c *Client) note(u *url.URL, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

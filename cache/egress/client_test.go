@@ -82,7 +82,7 @@ func TestEveryHopIsJudged(t *testing.T) {
 		c := New(row.policy)
 		u := parse(t, home.URL+"/?to="+url.QueryEscape(row.to))
 		_, _, err := c.Get(t.Context(), u, Route{Home: u}, nil, 1000)
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want) || !lasting(err)) {
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want) || !permanent(err)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		c.Close()
@@ -103,7 +103,7 @@ func TestAProxyIsNotAskedForPrivateHosts(t *testing.T) {
 	c.Proxy = func(*url.URL) (*url.URL, error) { return url.Parse(proxy.URL) }
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:10.0.0.1]", "2130706433", "0x7f000001", "127.0.0.1.", "127.0x1", "0x"} {
 		u := parse(t, "https://"+host+"/")
-		if _, _, err := c.Get(t.Context(), u, Route{}, nil, 1000); !lasting(err) {
+		if _, _, err := c.Get(t.Context(), u, Route{}, nil, 1000); !permanent(err) {
 			t.Errorf("%s: %v", host, err)
 		}
 		if conn, err := c.Dial(t.Context(), Route{}, u); err == nil {
@@ -187,7 +187,7 @@ func TestPartsOfSeveralAnswers(t *testing.T) {
 	c := New(Policy{})
 	defer c.Close()
 	dst := filepath.Join(t.TempDir(), "file")
-	err := c.Download(t.Context(), Source{URL: s.URL, Route: anywhere, AtOnce: true}, dst, nil)
+	err := c.Download(t.Context(), Source{URL: s.URL, Route: anywhere, NoResume: true}, dst, nil)
 	if err == nil || !strings.Contains(err.Error(), "broke off") || asked.Load() != 1 {
 		t.Errorf("%v after %d requests", err, asked.Load())
 	}

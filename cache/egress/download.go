@@ -36,9 +36,9 @@ type Source struct {
 	MaxBytes int64
 	// Header is sent along.
 	Header http.Header
-	// AtOnce refuses to join the parts of several answers, which nothing would tell
-	// apart where neither a hash nor the caller checks the whole.
-	AtOnce bool
+	// NoResume makes a broken transfer an error instead of resuming it: without a hash
+	// nothing would notice that the parts are of different files.
+	NoResume bool
 }
 
 // Download fetches src into the file dst, or unpacks it into the directory dst
@@ -49,7 +49,7 @@ type Source struct {
 func (c *Client) Download(ctx context.Context, src Source, dst string, progress func(done, total int64)) error {
 	u, err := url.Parse(src.URL)
 	if err != nil {
-		return bare(err)
+		return withoutURL(err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return refuse("only http: and https: URLs can be fetched")
@@ -62,7 +62,7 @@ func (c *Client) Download(ctx context.Context, src Source, dst string, progress 
 	}
 	d := &download{c: c, src: src, url: u, part: dst + ".part", progress: progress}
 	defer os.Remove(d.part)
-	if err := c.persist(ctx, u, downloadTries, d.size, func() error { return d.attempt(ctx) }); err != nil {
+	if err := c.retry(ctx, u, downloadTries, d.size, func() error { return d.attempt(ctx) }); err != nil {
 		return err
 	}
 	if src.Archive == "" {
@@ -78,14 +78,14 @@ func (c *Client) Download(ctx context.Context, src Source, dst string, progress 
 	return nil
 }
 
-// download is one Download in work, and the transport under go-getter. So go-getter
-// sees nothing of the URL, in which it would look for commands to itself.
+// download is the state of one Download, and go-getter's transport. go-getter does not
+// get the URL, as it would interpret parts of it (see ../RATIONALE.md).
 type download struct {
 	c        *Client
 	src      Source
 	url      *url.URL
-	part     string // what has come so far
-	resumed  bool   // and is of several answers
+	part     string // the file with the bytes so far
+	resumed  bool   // they are of several responses
 	progress func(done, total int64)
 }
 
@@ -97,7 +97,7 @@ func (d *download) size() int64 {
 	return st.Size()
 }
 
-// attempt makes one request, which goes on where the part ends.
+// attempt makes one request, for what follows the part.
 func (d *download) attempt(ctx context.Context) error {
 	src := "https://download.invalid/?checksum="
 	switch {
@@ -118,26 +118,26 @@ func (d *download) attempt(ctx context.Context) error {
 	_, err := client.Get(ctx, &getter.Request{Src: src, Dst: d.part, GetMode: getter.ModeFile, Umask: 0o077, DisableSymlinks: true})
 	var sum *getter.ChecksumError
 	var broken *brokenError
-	switch err = bare(err); {
+	switch err = withoutURL(err); {
 	case errors.As(err, &sum) && !d.resumed:
 		return &MismatchError{Host: d.url.Host, Want: hex.EncodeToString(sum.Expected), Got: hex.EncodeToString(sum.Actual)}
 	case errors.As(err, &sum):
 		return errors.Join(errNotResumed, d.restart())
-	case errors.As(err, &broken) && d.src.AtOnce:
+	case errors.As(err, &broken) && d.src.NoResume:
 		broken.last = true
 	}
 	return err
 }
 
-// restart forgets what has come.
+// restart removes the part.
 func (d *download) restart() error {
 	d.resumed = false
 	return os.Remove(d.part)
 }
 
-// RoundTrip gives go-getter an answer whose body is what follows the part.
+// RoundTrip returns a response whose body is what follows the part.
 func (d *download) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodHead { // may it go on where the part ends?
+	if req.Method == http.MethodHead { // go-getter asks whether it can resume
 		return &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Accept-Ranges": {"bytes"}}, ContentLength: math.MaxInt64, Body: http.NoBody,
 		}, nil
@@ -163,12 +163,12 @@ func (d *download) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// admit checks an answer whose body will go into the part, at offset, and bounds it.
+// admit checks and bounds a response whose body go-getter appends to the part, at offset.
 func (d *download) admit(resp *http.Response, offset int64) error {
 	skip := int64(0)
 	switch from := fmt.Sprintf("bytes %d-", offset); {
 	case resp.StatusCode == http.StatusOK:
-		skip = offset // it came whole
+		skip = offset // the server sends all from the start
 	case offset == 0:
 		return &StatusError{d.url.Host, resp.StatusCode}
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable,

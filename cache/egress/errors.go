@@ -12,27 +12,26 @@ import (
 	"syscall"
 )
 
-// ErrOffline says that something had to be fetched and could not be, because
-// the network is forbidden or missing.
+// ErrOffline means that something could not be fetched because the network is
+// forbidden or missing.
 var ErrOffline = errors.New("the network is not reachable")
 
-// NotCached is the error for what is wanted, not here, and not to be had
-// without the network; what names it as a person would ("Deno 2.9.6"). It
-// wraps ErrOffline.
+// NotCached returns the error for something that is not in the cache and can't be
+// fetched. what names it as a person would ("Deno 2.9.6"). It wraps ErrOffline.
 func NotCached(what string) error {
 	return fmt.Errorf("%s is not in the cache, and %w", what, ErrOffline)
 }
 
-// IsLocal says that err came of this machine, such as a full disk, and not from the
-// network or from what the other side answered.
+// IsLocal reports whether err is a fault of this machine, such as a full disk, and not
+// of the network or the server.
 func IsLocal(err error) bool {
 	var file *fs.PathError
 	var files *os.LinkError
 	return errors.As(err, &file) || errors.As(err, &files) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// IsOffline says that err came from the network being forbidden, absent or
-// unreachable, and not from what the other side answered.
+// IsOffline reports whether err says that the network is forbidden, missing or
+// unreachable.
 func IsOffline(err error) bool {
 	if errors.Is(err, ErrOffline) || errors.Is(err, errNotConnected) {
 		return true
@@ -48,21 +47,21 @@ var (
 	errNotResumed   = errors.New("the server does not continue where the connection dropped")
 )
 
-// RefusedError says that a URL is not one to fetch from, or why an answer is of no use.
+// RefusedError means that a URL or a response broke a rule.
 type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return e.Text }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// PrivateError says that an address is not one to connect to for a program.
+// PrivateError means that a program's URL led to an address that is not public.
 type PrivateError struct{ Address netip.Addr }
 
 func (e *PrivateError) Error() string {
 	return fmt.Sprintf("%s is a private or reserved address, which is never fetched from for a program", e.Address)
 }
 
-// TooLargeError says that more came, or was to come, than Limit bytes.
+// TooLargeError means that a response is larger than Limit bytes.
 type TooLargeError struct{ Limit int64 }
 
 func (e *TooLargeError) Error() string {
@@ -73,15 +72,15 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("it sent more than the %d %s that may come at once", limit, unit)
 }
 
-// MismatchError says that a host sent other bytes than those with the hash that was
-// wanted. Hashes are in hexadecimal.
+// MismatchError means that what a host sent does not have the hash that was wanted.
+// Hashes are in hexadecimal.
 type MismatchError struct{ Host, Want, Got string }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("refused, as the bytes are not those that are pinned: want hash %s, got %s", e.Want, e.Got)
 }
 
-// UnreachableError says that a host gave no answer.
+// UnreachableError means that a host gave no response.
 type UnreachableError struct {
 	Host string
 	Err  error
@@ -90,7 +89,7 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string { return fmt.Sprintf("%s: %v", e.Host, e.Err) }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// StatusError is an answer that is of no use.
+// StatusError means that a host responded with an unexpected status.
 type StatusError struct {
 	Host string
 	Code int
@@ -100,23 +99,23 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %d %s", e.Host, e.Code, http.StatusText(e.Code))
 }
 
-// passing says that the answer may be another in a moment.
-func (e *StatusError) passing() bool {
+// transient reports whether a retry may get another response.
+func (e *StatusError) transient() bool {
 	return e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout ||
 		e.Code >= 500 && e.Code != http.StatusNotImplemented
 }
 
-// brokenError says that a body ended early.
+// brokenError means that a body ended early.
 type brokenError struct {
 	err  error
-	last bool // it can't be joined with another
+	last bool // and the download must not be resumed
 }
 
 func (e *brokenError) Error() string { return "the transfer broke off: " + e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// lasting says that to ask again would end in the same error.
-func lasting(err error) bool {
+// permanent reports whether a retry would end in the same error.
+func permanent(err error) bool {
 	var (
 		denied   *DeniedError
 		refused  *RefusedError
@@ -128,7 +127,7 @@ func lasting(err error) bool {
 	)
 	switch {
 	case errors.As(err, &status):
-		return !status.passing()
+		return !status.transient()
 	case errors.As(err, &broken):
 		return broken.last
 	}
@@ -136,8 +135,8 @@ func lasting(err error) bool {
 		errors.As(err, &large) || errors.As(err, &mismatch) || IsLocal(err)
 }
 
-// bare takes the URL from an error of net/http's, as it may hold a password.
-func bare(err error) error {
+// withoutURL removes the URL from an error of net/http, as it may hold a password.
+func withoutURL(err error) error {
 	var with *url.Error
 	if errors.As(err, &with) {
 		return with.Err

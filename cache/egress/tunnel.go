@@ -15,9 +15,9 @@ import (
 )
 
 // Dial connects to the host of u, through the machine's proxy if there is one for it.
-// net/http keeps such connections to itself, so this asks the proxy by hand.
+// net/http can't be asked for such a connection, so this speaks to the proxy itself.
 func (c *Client) Dial(ctx context.Context, route Route, u *url.URL) (net.Conn, error) {
-	transport, through, err := c.connection(ctx, route, u)
+	transport, through, err := c.transportFor(ctx, route, u)
 	if err != nil {
 		return nil, err
 	}

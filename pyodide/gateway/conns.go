@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-const maxWaiting = 256
+const maxIdleConns = 256
 
-// waiting bounds the connections on which no request is being served. Which
+// idleConns bounds the connections on which no request is being served. Which
 // child opened one is unknown until it sends a request, so that a hostile one
 // could take every place; the oldest is closed for a new one instead.
-type waiting struct {
+type idleConns struct {
 	mu    sync.Mutex
 	since map[net.Conn]uint64
 	count uint64
 }
 
 // connState is the http.Server's hook.
-func (w *waiting) connState(conn net.Conn, state http.ConnState) {
+func (w *idleConns) connState(conn net.Conn, state http.ConnState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if state != http.StateNew && state != http.StateIdle {
@@ -30,7 +30,7 @@ func (w *waiting) connState(conn net.Conn, state http.ConnState) {
 	}
 	w.count++
 	w.since[conn] = w.count
-	if len(w.since) <= maxWaiting {
+	if len(w.since) <= maxIdleConns {
 		return
 	}
 	oldest := conn

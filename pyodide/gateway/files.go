@@ -59,7 +59,7 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 // download fetches a file to path, and fails when it is not the one that e names. Those
 // who watch key are told of it.
 func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
-	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, AtOnce: e.SHA256 == ""}
+	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, NoResume: e.SHA256 == ""}
 	return g.network.Download(ctx, src, path, func(done, total int64) {
 		if total == 0 {
 			total = e.Size

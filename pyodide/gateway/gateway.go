@@ -139,7 +139,7 @@ func New(o Options) (*Gateway, error) {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
-		ConnState:         new(waiting).connState,
+		ConnState:         new(idleConns).connState,
 	}
 	return g, nil
 }

@@ -203,7 +203,7 @@ func TestOneGuestDoesNotStarveAnother(t *testing.T) {
 	index.on("/simple/slow/", func(http.ResponseWriter, *http.Request) { <-stuck })
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
 	greedy, modest := g.Grant(nil), g.Grant(nil)
-	for range 2 * maxWaiting { // connections that say nothing
+	for range 2 * maxIdleConns { // connections that say nothing
 		conn, err := net.Dial("tcp", g.Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -78,8 +78,8 @@ func (g *Gateway) checkRequest(r *http.Request) error {
 
 // route serves path, still percent-encoded, below a grant's own.
 func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path string) error {
-	room, rest, _ := strings.Cut(path, "/")
-	switch room {
+	route, rest, _ := strings.Cut(path, "/")
+	switch route {
 	case "simple":
 		names, err := segments(strings.TrimSuffix(rest, "/"), 1)
 		if err != nil {
