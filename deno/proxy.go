@@ -22,23 +22,22 @@ import (
 	"rillbox/supervisor"
 )
 
-// proxy is the network of one fetching process: an HTTP proxy on loopback, which
-// connects to where package egress lets it. A program names the URLs that are fetched
-// for it, so nothing leads to a private address but what the operator named:
-// registries and hosts of allow_import.
+// proxy is the network of one fetching process: an HTTP proxy on loopback that connects
+// through package egress. Programs name the URLs that are fetched for them, so only
+// registries and hosts of allow_import, which the operator named, may have private
+// addresses.
 type proxy struct {
 	network *egress.Client
 	route   egress.Route
 	// named are hosts (with ports) that may be on private addresses.
 	named []string
-	// registryFirst says that the first host asked for is npm's registry, which is
-	// then named too: a machine's npm configuration need not name the default one.
+	// registryFirst means that the first host requested is npm's registry, and counts
+	// as named: the machine's npm configuration need not name the default one.
 	registryFirst bool
 	// failed is called once, when a connection is refused or can't be made.
 	failed func()
 
-	// answer and connection are how many bytes one answer, and one connection whose
-	// answers can't be told apart, may bring.
+	// answer and connection bound, in bytes, one plain response and one tunnel.
 	answer, connection int64
 
 	user   *url.Userinfo
@@ -52,8 +51,8 @@ type proxy struct {
 	jobs     sync.WaitGroup // requests; added to under mu
 }
 
-// begin says that a request begins that close waits for, unless it was called; done
-// must be called at its end.
+// begin registers a request that close waits for, until done is called. After close,
+// ok is false.
 func (p *proxy) begin() (done func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,14 +72,14 @@ type connectError struct {
 func (e *connectError) Error() string { return e.host + ": " + e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// The bounds of what is fetched, in bytes: of one answer, as for a wheel, and of an
-// encrypted connection, over which there may come many.
+// Bounds in bytes: of one plain response, as for a wheel, and of a tunnel, which may
+// carry many encrypted ones.
 const (
 	maxAnswer     = 512 << 20
 	maxConnection = 1 << 30
 )
 
-// bound bounds what comes from a host; who sends more is blamed.
+// bound bounds what comes from a host, and blames it if it sends more.
 func (p *proxy) bound(from io.ReadCloser, host string, most int64) io.ReadCloser {
 	return egress.Bound(from, most, func(err error) { p.blame(host, err) })
 }
@@ -137,8 +136,8 @@ func (p *proxy) url(host string) string {
 	return (&url.URL{Scheme: "http", User: p.user, Host: host}).String()
 }
 
-// close ends all connections, waits until nothing of them goes on, and says what went wrong with the first that
-// could not be made, or nil.
+// close ends all connections, waits for their handlers, and returns the first fault,
+// or nil.
 func (p *proxy) close() *connectError {
 	p.mu.Lock()
 	p.closed = true
@@ -228,7 +227,7 @@ func closeWrite(c net.Conn) {
 	_ = c.Close()
 }
 
-// fail answers with an error and keeps it, unless the process gave up itself.
+// fail sends an error and records it, unless the process hung up.
 func (p *proxy) fail(w http.ResponseWriter, r *http.Request, host string, err error) {
 	if r.Context().Err() != nil {
 		return
@@ -237,7 +236,7 @@ func (p *proxy) fail(w http.ResponseWriter, r *http.Request, host string, err er
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
 
-// blame keeps the first thing that went wrong, and says so.
+// blame records the first fault, and calls failed.
 func (p *proxy) blame(host string, err error) {
 	p.mu.Lock()
 	if p.fault == nil {
@@ -247,8 +246,7 @@ func (p *proxy) blame(host string, err error) {
 	p.failed()
 }
 
-// isNamed says that the operator named the host of u, one by one and not by a
-// wildcard.
+// isNamed reports whether the operator named the host of u, other than by a wildcard.
 func (p *proxy) isNamed(u *url.URL) bool {
 	host := egress.HostPort(u)
 	p.mu.Lock()

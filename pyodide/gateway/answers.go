@@ -12,11 +12,11 @@ import (
 	"rillbox/cache/egress"
 )
 
-// httpError is an answer that says why there is no other.
+// httpError is a response with an error status and text.
 type httpError struct {
 	status int
 	text   string
-	cause  error // where it matters to us
+	cause  error // or nil
 }
 
 func (e *httpError) Error() string { return e.text }
@@ -31,7 +31,7 @@ var (
 	errNoPath  = answerf(http.StatusNotFound, "nothing is here")
 )
 
-// explain turns an error into an answer about what was asked for.
+// explain turns an error into one for the guest, about what it requested.
 func (g *Gateway) explain(what string, err error) error {
 	var (
 		refused     *egress.RefusedError
@@ -63,7 +63,7 @@ func (g *Gateway) explain(what string, err error) error {
 	return &httpError{http.StatusBadGateway, fmt.Sprintf("cannot fetch %s: %v", what, err), err}
 }
 
-// fail answers with an error as text.
+// fail sends an error as text.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "the package gateway failed; its log says why"
 	var answer *httpError

@@ -8,9 +8,9 @@ import (
 
 const maxIdleConns = 256
 
-// idleConns bounds the connections on which no request is being served. Which
-// child opened one is unknown until it sends a request, so that a hostile one
-// could take every place; the oldest is closed for a new one instead.
+// idleConns bounds the connections on which no request is being served, by closing the
+// oldest. It is not known which child opened one until it sends a request, so refusing
+// new ones would let a hostile child keep out all others.
 type idleConns struct {
 	mu    sync.Mutex
 	since map[net.Conn]uint64

@@ -21,8 +21,8 @@ const (
 	maxMetadata = 16 << 20  // bytes of a wheel's metadata
 )
 
-// blob returns the path of a verified file of the given kind, which it fetches
-// when the cache does not hold it.
+// blob returns the path of a verified file of the given kind, from the cache or else
+// downloaded.
 func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
 	defer g.watch.add(e.SHA256, gr)()
 	get := func() (string, bool, error) {
@@ -56,8 +56,8 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 	return path, err
 }
 
-// download fetches a file to path, and fails when it is not the one that e names. Those
-// who watch key are told of it.
+// download fetches a file to path and checks its hash. Progress goes to the watchers of
+// key.
 func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
 	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, NoResume: e.SHA256 == ""}
 	return g.network.Download(ctx, src, path, func(done, total int64) {
@@ -68,9 +68,8 @@ func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64
 	})
 }
 
-// urlBlob returns the path of the wheel that a URL without a digest gives. It
-// is fetched once: what a URL gave the first time is what it means from then
-// on, as for Deno's https: imports.
+// urlBlob returns the path of the wheel at a URL without a digest. Each URL is
+// fetched once and never again, as Deno's https: imports are.
 func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string, hit bool, err error) {
 	if g.noFetch() {
 		path, err := g.cache.Get(urlKind, e.URL)
@@ -93,16 +92,16 @@ func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string,
 	return path, false, err
 }
 
-// stage says in words that the file is being fetched.
+// stage describes the download for progress.
 func (e *entry) stage() string { return strings.TrimSpace("fetching " + e.Name + " " + e.Version) }
 
-// watchers are the grants that wait for a download, whoever's request makes it.
+// watchers are the grants that wait for each download, whichever request started it.
 type watchers struct {
 	mu     sync.Mutex
 	grants map[string][]*Grant
 }
 
-// add has gr told of a download until remove is called.
+// add passes the progress of a download to gr until remove is called.
 func (w *watchers) add(key string, gr *Grant) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,7 +2,7 @@
 // on loopback, through which index pages and wheels flow from the package
 // index, Pyodide's CDN and the cache to children, and nothing flows back.
 //
-// A child holds a Grant: a path that it can't guess for another child. Below it:
+// Each child has a Grant: a path with a secret token. Below it:
 //
 //	simple/{project}/            index page, as JSON (PEP 691), its links leading to file/
 //	file/{sha256}/{name}         a file of such a page or of an install plan
@@ -12,18 +12,18 @@
 //
 // It assumes a hostile guest on the other end, and promises:
 //
-//   - A guest reaches nothing but what an index page, the lock file or a plan
-//     named, and wheels by https URL on public addresses, each hop of every
-//     redirect checked when it is dialled. No redirect is passed on.
-//   - No byte of a file is sent before the whole has the SHA-256 that the index
-//     or lock file gave. A file without one is refused.
+//   - A guest reaches only files that an index page, the lock file or a plan
+//     named, and wheels by https URL on public addresses. Each hop of a redirect
+//     is checked when it is dialled (package egress). No redirect is passed on.
+//   - No byte of a file is sent before the whole file has the SHA-256 that the
+//     index or lock file gave. A file without one is refused.
 //   - The operator's Policy holds for every file, wherever it comes from.
-//   - What was fetched once is served with the network gone; what is missing is
-//     named within 5 s.
+//   - What was fetched once is served offline; what is missing is reported within
+//     5 s.
 //
-// Failures are plain text that says what was asked, why it failed and what to
+// Errors are plain text that says what was requested, why it failed and what to
 // do: 403 refused by policy or rule, 404 not named by anything, 429 too many
-// requests, 502 a bad answer from the source, 504 not cached and no network.
+// requests, 502 a bad response from the source, 504 not cached and no network.
 package gateway
 
 import (
@@ -49,16 +49,16 @@ import (
 // Options are the choices that a Gateway has; Cache is required.
 type Options struct {
 	Cache *cache.Cache
-	// IndexURLs are the package indexes (PEP 503 or 691), asked in this order:
-	// the first that has a project is the only one for it. They may be on
-	// private addresses, and may hold a user and password.
+	// IndexURLs are the package indexes (PEP 503 or 691). A project is taken from
+	// the first that has it, and only from there. They may be on private
+	// addresses, and may have a user and password.
 	IndexURLs []string
 	// CDN is the URL below which the files of Lock are; it ends in "/".
 	CDN string
 	// Lock is Pyodide's pyodide-lock.json; nil means no files below cdn/.
 	Lock   []byte
 	Policy cache.Policy
-	// Log gets what is refused and what goes wrong; nil discards it.
+	// Log gets refusals and faults; nil discards them.
 	Log *slog.Logger
 }
 
@@ -88,8 +88,8 @@ type Gateway struct {
 	jobs sync.WaitGroup // requests, and what they have begun; added to under mu
 }
 
-// begin says that something begins that Close waits for, unless it has been called;
-// done must be called at its end.
+// begin registers work that Close waits for, until done is called. After Close, ok is
+// false.
 func (g *Gateway) begin() (done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -144,8 +144,7 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// operatorURL reads a URL of the configuration. It is not quoted in the error:
-// it may hold a password.
+// operatorURL parses a URL of the configuration. The error does not have its password.
 func operatorURL(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil {
@@ -158,13 +157,12 @@ func operatorURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Serve answers what comes to a listener in a child's own network, until that is
-// closed.
+// Serve serves a listener in a child's own network until it is closed.
 func (g *Gateway) Serve(l net.Listener) { _ = g.server.Serve(l) }
 
-// Addr is the host and port on the machine's loopback that children without a
-// network of their own need to reach; the gateway listens there from the first
-// call on. Where no port can be had it is empty, and the log says why.
+// Addr is the host and port on the machine's loopback for children without a
+// network of their own; the gateway listens there from the first call on. It is
+// empty if listening failed, and the log says why.
 func (g *Gateway) Addr() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +178,7 @@ func (g *Gateway) Addr() string {
 	return g.addr
 }
 
-// Close ends the server and every grant, and returns when nothing of them goes on.
+// Close ends the server and all grants, and waits for their requests and downloads.
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	g.stop()
@@ -207,9 +205,9 @@ func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
 	return grant
 }
 
-// lookup returns the grant of a token, or nil. That comparing takes a time that
-// depends on the token is of no use to a guest: 260 random bits, and a hash
-// with a random seed before any byte is compared.
+// lookup returns the grant of a token, or nil. A guest can't use the time that it
+// takes: the token has 260 random bits, and is hashed with a random seed before any
+// byte is compared.
 func (g *Gateway) lookup(token string) *Grant {
 	grant, _ := g.grants.Load(token)
 	found, _ := grant.(*Grant)

@@ -60,7 +60,7 @@ type Grant struct {
 
 type fileKey struct{ sha256, filename string }
 
-// entry is a file that may be served, and where it is from.
+// entry is a file that may be served, and where to fetch it.
 type entry struct {
 	File
 	link     *url.URL
@@ -69,8 +69,8 @@ type entry struct {
 	refused  string // why it is not served after all
 }
 
-// At says by which host and port its child reaches the gateway, where that is not
-// Gateway.Addr. It is called before the grant is used.
+// At sets the host and port by which the child reaches the gateway, if not
+// Gateway.Addr. It must be called before the grant is used.
 func (gr *Grant) At(address string) { gr.address = address }
 
 // BaseURL is the URL of the grant; it ends in "/".
@@ -82,17 +82,17 @@ func (gr *Grant) BaseURL() string {
 	return "http://" + address + "/" + gr.token + "/"
 }
 
-// Close makes the path one that leads nowhere, and ends what is under way.
+// Close revokes the grant and cancels its requests.
 func (gr *Grant) Close() {
 	gr.g.grants.Delete(gr.token)
 	gr.close()
 	gr.SetProgress(nil)
 }
 
-// SetProgress says what to call with news of downloads that the guest waits
-// for: a stage such as "fetching numpy 2.4.6", and bytes (total is 0 when
-// unknown). It is called from one goroutine at a time, and no more once
-// SetProgress or Close has returned; it must call neither.
+// SetProgress sets the function that is called with the progress of downloads that
+// the guest waits for: a stage such as "fetching numpy 2.4.6", and bytes (total is 0
+// when unknown). It is called from one goroutine at a time, and not after SetProgress
+// or Close has returned; it must call neither.
 func (gr *Grant) SetProgress(progress func(stage string, done, total int64)) {
 	gr.progressMu.Lock()
 	defer gr.progressMu.Unlock()
@@ -107,8 +107,8 @@ func (gr *Grant) tell(stage string, done, total int64) {
 	}
 }
 
-// Broken is why something was not served for want of what this machine has, such
-// as space on its disk: neither the guest's fault nor the network's.
+// Broken returns the first fault of this machine, such as a full disk, that kept a file
+// from being served.
 func (gr *Grant) Broken() error {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
@@ -121,7 +121,7 @@ func (gr *Grant) broke(err error) {
 	gr.broken = cmp.Or(gr.broken, err)
 }
 
-// Served lists the files that the guest got, in the order of their first use.
+// Served lists the files that the guest got, in the order in which it first got them.
 func (gr *Grant) Served() []File {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
@@ -138,9 +138,8 @@ func (gr *Grant) note(f File) {
 }
 
 // Allow lets the guest have the files of an install plan below file/, as if an
-// index page had named them. The caller vouches for the plan; the policy is
-// asked again for each file when it is served. It does nothing when one of the
-// files is malformed.
+// index page had named them. The plan must be trusted; the policy is checked again
+// when a file is served. If a file is malformed, none is allowed.
 func (gr *Grant) Allow(files []File) error {
 	plan := make(map[fileKey]entry, len(files))
 	for _, f := range files {
@@ -158,8 +157,8 @@ func (gr *Grant) Allow(files []File) error {
 	return nil
 }
 
-// Lent notes that the guest has a file of an install plan from the cache by
-// another way than through the gateway, if the policy allows that.
+// Lent records that the guest got a file of an install plan from the cache without
+// the gateway. It fails if the policy denies the file.
 func (gr *Grant) Lent(f File) error {
 	e, err := gr.g.planned(f)
 	if err != nil {
@@ -173,8 +172,7 @@ func (gr *Grant) Lent(f File) error {
 	return nil
 }
 
-// planned is the entry of a plan's file. Its URL may lead to an origin that the
-// operator configured.
+// planned returns the entry of a plan's file. It may be at an index or the CDN.
 func (g *Gateway) planned(f File) (entry, error) {
 	if !isFilename(f.Filename) || !isSHA256(f.SHA256) || !isProjectName(f.Name) {
 		return entry{}, fmt.Errorf("%.300q with sha256 %.100q of package %.200q is malformed", f.Filename, f.SHA256, f.Name)
@@ -197,8 +195,8 @@ func (g *Gateway) planned(f File) (entry, error) {
 	return entry{File: f, link: u, route: route}, nil
 }
 
-// remember makes the links of a page work, and forgets the oldest pages when
-// they are too many.
+// remember makes the links of a page valid, and drops the oldest pages when there
+// are too many.
 func (gr *Grant) remember(p *projectPage) {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
@@ -218,7 +216,7 @@ func (gr *Grant) remember(p *projectPage) {
 	}
 }
 
-// named returns what a page or plan of this grant says of a file.
+// named returns the entry of a file that a page or plan of this grant names.
 func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bool) {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
@@ -240,7 +238,7 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 	return p.entry(f), f.CoreMetadata["sha256"], true
 }
 
-// sourceArchive finds a file whose name does not tell its project.
+// sourceArchive finds a file whose project can't be read from its name.
 func (gr *Grant) sourceArchive(sha256, filename string) (e entry, metadata string, ok bool) {
 	for _, p := range gr.pages {
 		if f := p.find(sha256, filename); f != nil {
@@ -250,8 +248,8 @@ func (gr *Grant) sourceArchive(sha256, filename string) (e entry, metadata strin
 	return entry{}, "", false
 }
 
-// enter waits for the grant's turn. The caller calls leave unless there is an
-// error.
+// enter waits until a request of the grant may be served. The caller must call leave
+// if there is no error.
 func (gr *Grant) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case gr.queue <- struct{}{}:

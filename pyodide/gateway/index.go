@@ -31,7 +31,7 @@ const (
 // errNoProject says that no index has a project.
 var errNoProject = errors.New("no package index has it")
 
-// projectPage is a page and what is known of it. It is not changed.
+// projectPage is a page with its record. It is immutable.
 type projectPage struct {
 	*page // nil when the index has no such project
 	pageRecord
@@ -49,7 +49,7 @@ type pageRecord struct {
 	Modified string    `json:"modified,omitempty"`
 }
 
-// fresh says whether the page need not be asked for again.
+// fresh reports whether the page need not be fetched again yet.
 func (p *projectPage) fresh(now time.Time) bool {
 	keep := freshFor
 	if p.Absent {
@@ -59,7 +59,7 @@ func (p *projectPage) fresh(now time.Time) bool {
 	return age >= 0 && age < keep
 }
 
-// entry is the file f of the page, to be served.
+// entry returns the entry of the page's file f.
 func (p *projectPage) entry(f *pageFile) entry {
 	e := entry{refused: f.refused, registry: p.index.Hostname(), File: File{
 		Name: p.project, Version: f.version, Filename: f.Filename,
@@ -70,7 +70,7 @@ func (p *projectPage) entry(f *pageFile) entry {
 		link.User = nil
 		e.URL = link.String()
 		e.link = &link
-		// A page that came from elsewhere speaks for that place, not for the index.
+		// After a redirect to another origin, the page's links don't have the index's trust.
 		if page, err := url.Parse(p.URL); err == nil && egress.SameOrigin(page, p.index) {
 			e.route.Home = p.index
 		}
@@ -78,9 +78,8 @@ func (p *projectPage) entry(f *pageFile) entry {
 	return e
 }
 
-// project finds the page of a project in the first index that has it. When an
-// index gives no answer, those after it are not asked: they may have another
-// project of the same name.
+// project finds the page of a project in the first index that has it. If an index
+// fails, the next ones are not tried: they may have another project of that name.
 func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error) {
 	if len(g.indexes) == 0 {
 		return nil, &egress.RefusedError{Text: "no package index is configured"}
@@ -88,7 +87,7 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 	var lacking []*projectPage
 	var denied error
 	for _, index := range g.indexes {
-		// An index that the operator denied is as good as not configured.
+		// An index that the operator denied is skipped.
 		if err := g.policy.CheckPackage(cache.Python, name, index.Hostname()); err != nil {
 			denied = err
 			continue
@@ -109,8 +108,9 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 	return nil, errNoProject
 }
 
-// storeAbsent lets an offline rerun know which indexes to pass over. What no
-// index has is not stored, or guests could fill the cache with invented names.
+// storeAbsent records, for offline reruns, which indexes don't have a project that a
+// later one has. For a project that no index has nothing is stored, or guests could
+// fill the cache with invented names.
 func (g *Gateway) storeAbsent(ctx context.Context, name string, lacking []*projectPage) {
 	for _, p := range lacking {
 		key := pageLink(p.index, name).String()
@@ -130,7 +130,7 @@ func pageLink(index *url.URL, name string) *url.URL {
 	return link
 }
 
-// projectOf asks one index, once for all who want the same page at a time.
+// projectOf gets a page from one index, with one request for all who want it at a time.
 func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
 	link := pageLink(index, name)
 	flight := g.flights.DoChan(link.String(), func() (page any, err error) {
@@ -162,8 +162,8 @@ func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*
 	}
 }
 
-// refresh returns the page from memory or the cache if it is fresh or there is
-// no better, else from the index.
+// refresh returns the page from memory or the cache if it is fresh, or if the index
+// can't be reached; else from the index.
 func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string) (*projectPage, error) {
 	key := link.String()
 	old := g.pages.get(key)
@@ -191,7 +191,7 @@ func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string
 	return p, nil
 }
 
-// fetchPage asks the index for a page, or whether old still holds, and stores it.
+// fetchPage fetches or revalidates a page and stores it.
 func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name string, old *projectPage) (*projectPage, error) {
 	header := http.Header{"Accept": {acceptPage}}
 	if old != nil && old.ETag != "" {
@@ -241,8 +241,7 @@ func (g *Gateway) storePage(ctx context.Context, key string, record pageRecord, 
 	return err
 }
 
-// storedPage reads a page from the cache; nil when it is not there, or not
-// readable any more.
+// storedPage reads a page from the cache; it is nil if it is missing or unreadable.
 func (g *Gateway) storedPage(index *url.URL, key, name string) *projectPage {
 	record, body, err := g.stored(key)
 	if err != nil {
@@ -310,7 +309,7 @@ func (c *pageCache) put(key string, p *projectPage) {
 	c.pages[key] = p
 }
 
-// bytes is about what the page takes in memory.
+// bytes estimates the size of the page in memory.
 func (p *projectPage) bytes() int64 {
 	const least = 1 << 10
 	if p.page == nil {

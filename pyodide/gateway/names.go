@@ -16,23 +16,23 @@ const (
 var (
 	projectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 	// filename holds what distributions, Pyodide's own archives and wheels'
-	// local versions ("1.0+cpu", epochs "1!2.0") use, and nothing that a path,
-	// a URL or a terminal could read as more than a name.
+	// local versions ("1.0+cpu", epochs "1!2.0") use, and nothing with a meaning in
+	// a path, a URL or a terminal.
 	filename = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+!-]*$`)
 	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// isProjectName says whether name could be a project's (PEP 508).
+// isProjectName reports whether name is a valid project name (PEP 508).
 func isProjectName(name string) bool {
 	return len(name) <= maxName && projectName.MatchString(name)
 }
 
-// isFilename says whether name is safe as the last part of a path or URL.
+// isFilename reports whether name is safe as the last part of a path or URL.
 func isFilename(name string) bool {
 	return len(name) <= maxFilename && filename.MatchString(name)
 }
 
-// isSHA256 says whether s is a SHA-256 in lower-case hexadecimal.
+// isSHA256 reports whether s is a SHA-256 in lower-case hexadecimal.
 func isSHA256(s string) bool { return digest.MatchString(s) }
 
 // wheelName reads the project (normalised) and the version from a wheel's file

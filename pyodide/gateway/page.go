@@ -23,9 +23,8 @@ const acceptPage = simpleJSON + ", application/vnd.pypi.simple.v1+html;q=0.2, te
 
 const maxPageFiles = 200_000 // files on one page; the largest known has some 20,000
 
-// page is a project's page of an index, cut down to what can matter here:
-// wheels of that project, and its source archives for the sake of a clear
-// error. A page is not changed after it was parsed.
+// page is a project's page of an index, reduced to its wheels, and its source archives
+// for the sake of a clear error. It is immutable.
 type page struct {
 	project string // normalised
 	files   []pageFile
@@ -75,7 +74,7 @@ func parsePage(project string, base *url.URL, contentType string, body []byte) (
 	return p, nil
 }
 
-// beginning is what a person needs to see of an answer.
+// beginning returns the first characters of a response, for an error message.
 func beginning(body []byte) string {
 	return strings.ToValidUTF8(strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " "), "\ufffd")
 }
@@ -119,8 +118,8 @@ func (p *page) parseJSON(base *url.URL, body []byte) error {
 	return nil
 }
 
-// digestOf reads {"sha256": …}; without a digest there is nothing to check the
-// metadata against, and the wheel's own serves as well.
+// digestOf reads {"sha256": …}. Metadata without a digest can't be verified, and is not
+// needed: the wheel has it, too.
 func digestOf(raw json.RawMessage) map[string]string {
 	var hashes map[string]string
 	if json.Unmarshal(raw, &hashes) != nil || !isSHA256(hashes["sha256"]) {
@@ -197,9 +196,8 @@ func anchorFile(href string, attrs map[string]string) pageFile {
 	return f
 }
 
-// add takes a file that can be of use: a wheel or source archive of this
-// project with a usable name. A wheel of another project is left out, as a page
-// could otherwise bring what the policy denies under that name.
+// add adds a wheel or source archive of this project; other files are ignored. A page
+// could offer wheels of another project, which the policy may deny.
 func (p *page) add(base *url.URL, f pageFile) error {
 	if len(p.files) >= maxPageFiles {
 		return fmt.Errorf("it lists more than %d files", maxPageFiles)
@@ -249,8 +247,8 @@ func isYanked(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '"' || string(raw) == "true")
 }
 
-// fileLink resolves a link of a page; refused says why it can't be followed,
-// whoever asks. Which addresses it may lead to is checked when it is dialled.
+// fileLink resolves a link of a page; refused says why it can't be followed. Package
+// egress checks the address.
 func fileLink(base *url.URL, ref string) (link *url.URL, refused string) {
 	link, err := base.Parse(ref)
 	if err != nil {
@@ -263,7 +261,7 @@ func fileLink(base *url.URL, ref string) (link *url.URL, refused string) {
 	return link, ""
 }
 
-// visible says whether the file is old enough for the policy.
+// visible reports whether the file is old enough for the policy.
 func (f *pageFile) visible(policy cache.Policy, now time.Time) bool {
 	if policy.MinReleaseAge <= 0 {
 		return true
@@ -302,7 +300,7 @@ func (p *page) render(policy cache.Policy, now time.Time, fileURL func(sha256, f
 	return json.Marshal(doc)
 }
 
-// noHash stands where a file's URL has the digest, when the index gives none.
+// noHash is the digest in the URL of a file for which the index gives none.
 const noHash = "no-sha256"
 
 // find returns the file that a URL of ours names, or nil.

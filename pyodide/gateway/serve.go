@@ -59,8 +59,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkRequest refuses what no package installer sends: it comes from a
-// browser that was led here, or from somebody who looks for a hole.
+// checkRequest refuses what no package installer sends: requests of web pages in a
+// browser on this machine, and attempts to break the server.
 func (g *Gateway) checkRequest(r *http.Request) error {
 	here, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	switch {
@@ -108,8 +108,8 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path 
 	return errNoPath
 }
 
-// segments decodes the parts of a path, once. A part that holds a separator
-// after that, or is none at all, is not one that we made.
+// segments decodes the parts of a path, once. Parts that are empty or have a separator
+// after that are refused.
 func segments(path string, want int) ([]string, error) {
 	parts := strings.Split(path, "/")
 	if len(parts) != want {
@@ -134,8 +134,8 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 	if err := g.policy.CheckPackage(cache.Python, name, ""); err != nil {
 		return err
 	}
-	// A guest that hangs up keeps its place until the page is there, so that it
-	// can't have more asked for than its places allow.
+	// A guest that hangs up keeps its slot until the page is there, so that it can't
+	// cause more requests at a time than it has slots.
 	p, err := g.project(gr.closed, name)
 	if err != nil {
 		return g.explain("the index page of "+name, err)
@@ -237,8 +237,8 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 	return g.sendNoted(w, r, gr, e, path)
 }
 
-// checkedBlob is blob for what the policy and the file's own page allow; its
-// errors are for the guest.
+// checkedBlob is blob after the checks of the policy and the file's page. Its errors are
+// for the guest.
 func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
 	if err := g.policy.CheckPackage(cache.Python, e.Name, e.registry); err != nil {
 		return "", false, err
@@ -253,7 +253,7 @@ func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit
 	return path, hit, nil
 }
 
-// sendNoted sends a package's file and notes it for Served.
+// sendNoted sends a package's file and records it for Served.
 func (g *Gateway) sendNoted(w http.ResponseWriter, r *http.Request, gr *Grant, e entry, path string) error {
 	return sendFile(w, r, path, func(size int64) {
 		if e.Size = size; r.Method == http.MethodGet {
@@ -262,7 +262,7 @@ func (g *Gateway) sendNoted(w http.ResponseWriter, r *http.Request, gr *Grant, e
 	})
 }
 
-// sendFile sends a file, and tells its size before.
+// sendFile sends a file, after calling found with its size.
 func sendFile(w http.ResponseWriter, r *http.Request, path string, found func(size int64)) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -277,8 +277,8 @@ func sendFile(w http.ResponseWriter, r *http.Request, path string, found func(si
 	return send(w, r, "application/octet-stream", st.Size(), f)
 }
 
-// send sends a body whole: ranges and conditions of the request are not looked
-// at. A guest that does not read loses its connection after a while.
+// send sends all of a body: ranges and conditions of the request are ignored. The
+// connection of a guest that does not read is closed after writeWait.
 func send(w http.ResponseWriter, r *http.Request, contentType string, size int64, body io.Reader) error {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
