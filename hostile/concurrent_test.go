@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -15,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
 
@@ -186,9 +186,13 @@ func speak(t *testing.T, h house) *spoken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.server.Connect(t.Context(), &mcp.IOTransport{Reader: theirIn, Writer: theirOut}); err != nil {
-		t.Fatal(err)
-	}
+	served := make(chan error, 1)
+	go func() { served <- stdio.Serve(t.Context(), h.server, theirIn, theirOut, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 	s := &spoken{in: in, out: bufio.NewReader(out), over: make(chan struct{})}
 	s.send(t, message(map[string]any{"id": "first", "method": "initialize", "params": map[string]any{
 		"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}}}))

@@ -85,7 +85,7 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 	srv := server.New(server.Options{Supervisor: s, Version: "test", Workspaces: s})
 	connect := func(name string, o *mcp.ClientOptions) *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()
-		if _, err := srv.Connect(context.WithoutCancel(t.Context()), there); err != nil {
+		if _, err := srv.Connect(context.WithoutCancel(t.Context()), supervisor.NewID(), nil, there); err != nil {
 			t.Fatal(err)
 		}
 		session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "test"}, o).Connect(context.WithoutCancel(t.Context()), here, nil)

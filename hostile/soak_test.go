@@ -224,7 +224,7 @@ func openSoak(t *testing.T) *soak {
 	for range soakClients {
 		c := &soakClient{name: "mark" + crypto.Text(), runs: map[string]*soakRun{}}
 		here, there := mcp.NewInMemoryTransports()
-		session, err := srv.Connect(context.WithoutCancel(t.Context()), there)
+		session, err := srv.Connect(context.WithoutCancel(t.Context()), c.name, nil, there)
 		if err != nil {
 			t.Fatal(err)
 		}

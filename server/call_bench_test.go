@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
 
@@ -42,7 +43,7 @@ func openConversation(b *testing.B, s *Server) *conversation {
 	from, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serve(context.Background(), in, out)
+		ended <- stdio.Serve(context.Background(), s, in, out, s.log)
 		out.Close()
 	}()
 	b.Cleanup(func() {

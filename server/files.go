@@ -102,7 +102,7 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if err != nil {
 		return toolError(err), nil
 	}
-	client := s.clients.name(req.Session)
+	client := clientOf(ctx)
 	session := orDefault(args.SessionID)
 	made, err := s.workspaces.EnsureSession(client, session)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if err != nil {
 		return toolError(err), nil
 	}
-	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), orDefault(args.SessionID))
+	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), orDefault(args.SessionID))
 	if err != nil {
 		return toolError(err), nil
 	}
@@ -248,7 +248,7 @@ func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 	if err != nil {
 		return toolError(err), nil
 	}
-	client := s.clients.name(req.Session)
+	client := clientOf(ctx)
 	dir, err := s.workspaces.Workspace(ctx, client, orDefault(args.SessionID))
 	if err != nil {
 		return toolError(err), nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 	"rillbox/workspace"
 )
@@ -152,7 +153,7 @@ func TestToolsCost(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)

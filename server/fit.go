@@ -169,8 +169,8 @@ func (o *outputs) forget(client string) {
 
 const outputsTemplate = "rillbox://executions/{execution_id}/{output}"
 
-func (s *Server) readOutput(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	text, ok := s.outputs.read(s.clients.name(req.Session), req.Params.URI)
+func (s *Server) readOutput(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	text, ok := s.outputs.read(clientOf(ctx), req.Params.URI)
 	if !ok {
 		return nil, noResource(req.Params.URI, fmt.Sprintf("it is no output of yours that was too long for its answer, or one of those beyond the last %s", size(maxKept)))
 	}

@@ -17,7 +17,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return toolError(err), nil
 	}
-	id, client := supervisor.NewID(), s.clients.name(req.Session)
+	id, client := supervisor.NewID(), clientOf(ctx)
 	program, err := s.program(args, client, id)
 	if err != nil {
 		return toolError(err), nil
@@ -41,7 +41,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		}
 		return s.supervisor.Run(ctx, program, news.emit)
 	})
-	s.logRun(req, program, result, err)
+	s.logRun(req.ClientInfo(), program, result, err)
 	if err != nil {
 		return toolError(fmt.Errorf("the program was not run: %w", err)), nil
 	}
@@ -77,7 +77,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 	if err != nil {
 		return toolError(err), nil
 	}
-	client := s.clients.name(req.Session)
+	client := clientOf(ctx)
 	lang, err := s.languageOf(args.Language, args.SessionID)
 	if err != nil {
 		return toolError(err), nil
@@ -127,12 +127,12 @@ func (s *Server) install(ctx context.Context, session string, p supervisor.Progr
 	return result.Packages, err
 }
 
-func (s *Server) cancelExecution(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *Server) cancelExecution(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := decodeArgs[cancelArgs]("cancel_execution", req.Params.Arguments)
 	if err != nil {
 		return toolError(err), nil
 	}
-	if !s.supervisor.Cancel(s.clients.name(req.Session), args.ExecutionID) {
+	if !s.supervisor.Cancel(clientOf(ctx), args.ExecutionID) {
 		return toolError(fmt.Errorf("no execution %s of yours is running: it has ended, or the id is another's", quote(args.ExecutionID))), nil
 	}
 	return &mcp.CallToolResult{

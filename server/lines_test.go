@@ -5,22 +5,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
 
@@ -107,7 +104,7 @@ func converse(t *testing.T, client string) string {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
 	var said strings.Builder
 	for line := range strings.Lines(client) {
@@ -152,9 +149,9 @@ func TestABatchIsAnsweredAsAWhole(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
-	w.send(strings.Replace(initialize, "2025-11-25", lastWithBatches, 1))
+	w.send(strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 	w.read()
 	run := func(id, code string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"py","code":"` + code + `"}}}`
@@ -182,118 +179,6 @@ func TestABatchIsAnsweredAsAWhole(t *testing.T) {
 	if err := awaitValue(t, ended, "the end of serve"); err != nil {
 		t.Errorf("serve: %v", err)
 	}
-}
-
-// TestAClientThatDoesNotReadIsNotReadEither: what waits for it is bounded, and all
-// comes when it reads again.
-func TestAClientThatDoesNotReadIsNotReadEither(t *testing.T) {
-	s := newServer(says(supervisor.Result{}), nil)
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, out); out.Close() }()
-	w := newWire(t, toServer, fromServer)
-	w.open()
-	const calls = 10_000
-	var taken atomic.Int64
-	go func() {
-		for id := range calls {
-			if _, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":"call %d","method":"ping"}`+"\n", id); err != nil {
-				t.Error(err)
-				return
-			}
-			taken.Store(int64(id + 1))
-		}
-	}()
-	before := int64(-1)
-	for taken.Load() != before { // until no more are taken
-		before = taken.Load()
-		time.Sleep(time.Second)
-	}
-	// 64 KiB of calls are read ahead.
-	if most := int64(maxUnwritten/messageCost + maxUnanswered + 64<<10/50 + 100); before > most {
-		t.Errorf("%d calls were taken of a client that reads nothing, want %d at most", before, most)
-	}
-	for range calls {
-		if line := w.read(); !strings.Contains(line, `"result":{`) {
-			t.Fatalf("the answer is %.200s", line)
-		}
-	}
-	toServer.Close()
-	if err := awaitValue(t, ended, "the end of serve"); err != nil {
-		t.Errorf("serve: %v", err)
-	}
-}
-
-func TestRefusedLinesKeepTheirID(t *testing.T) {
-	long := strings.Repeat("a", 5000)
-	for _, row := range []struct{ line, id string }{
-		{`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"` + long + `"}}`, `7`},
-		{`{"method":"tools/call","params":{"id":1,"x":"` + long + `"},"jsonrpc":"2.0","id":"seven"}`, `"seven"`},
-		{`{"id":-8,"params":{"x":"` + long + `"}}`, `-8`},
-		{`{"params":{"x":"` + long + `","id":9}}`, `null`},
-		{`{"params":{"id":9,"x":"` + long + `"}}`, `null`},
-		{`{"params":"` + long + `\",\"id\":9}"}`, `null`},
-		{long, `null`},
-		{`{"jsonrpc":"2.0","id":10,"method":}`, `10`},
-		{`{"jsonrpc":"1.0","id":11,"method":"ping"}`, `11`},
-		{`{"jsonrpc":"2.0","id":12,"method":"ping","params":` + strings.Repeat("[", 1200) + strings.Repeat("]", 1200) + `}`, `12`},
-		{`{"jsonrpc":"2.0","id":13,"method":"ping"} {"jsonrpc":"2.0","id":14,"method":"ping"}`, `13`},
-		{`[]`, `null`},
-	} {
-		var out bytes.Buffer
-		l := newLines(strings.NewReader(row.line+"\n"), &out, 4000, slog.New(slog.DiscardHandler))
-		if rest, err := io.ReadAll(l); err != nil || len(rest) > 0 {
-			t.Errorf("%.60s reached the SDK: %q %v", row.line, rest, err)
-		}
-		var answer struct {
-			ID    json.RawMessage
-			Error struct {
-				Code    int
-				Message string
-			}
-		}
-		if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-			t.Fatalf("%.60s: answered %q", row.line, out.String())
-		}
-		if string(answer.ID) != row.id || answer.Error.Code == 0 || answer.Error.Message == "" {
-			t.Errorf("%.60s: answered %s, want the id %s", row.line, out.String(), row.id)
-		}
-	}
-}
-
-// FuzzLines feeds any bytes: what reaches the SDK can be decoded, what does not
-// is answered, and the good line after it all still arrives.
-func FuzzLines(f *testing.F) {
-	f.Add([]byte(initialize))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1}` + "\n\r\n\n[[[{"))
-	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"a"}]` + "\n[{}]\n  \n"))
-	f.Add([]byte("\xff\xfe\x00\n" + strings.Repeat("[", 3000)))
-	const good = `{"jsonrpc":"2.0","id":"the good one","method":"ping"}`
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var out bytes.Buffer
-		l := newLines(bytes.NewReader(append(append(raw, '\n'), good...)), &out, 2000, slog.New(slog.DiscardHandler))
-		l.patience, l.version = 0, lastWithBatches // nobody answers here
-		passed, err := io.ReadAll(l)
-		if err != nil && !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
-		var last string
-		for line := range strings.Lines(string(passed)) {
-			last = strings.TrimSpace(line)
-			if _, _, err := decodable([]byte(last)); err != nil {
-				t.Errorf("%q reached the SDK: %v", line, err)
-			}
-		}
-		if last != good {
-			t.Errorf("after %q the good line did not arrive", raw)
-		}
-		for line := range strings.Lines(out.String()) {
-			if !json.Valid([]byte(line)) {
-				t.Errorf("answered %q", line)
-			}
-		}
-	})
 }
 
 // TestStdoutCarriesNothingButMCP runs a server whose engine prints to stdout.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
 
@@ -44,7 +45,7 @@ func TestCellsRunInTheOrderOfTheirRequests(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(t.Context(), in, out) }()
+	go func() { ended <- stdio.Serve(t.Context(), s, in, out, s.log) }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	id := 0

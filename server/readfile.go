@@ -46,7 +46,7 @@ func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 		return toolError(err), nil
 	}
 	session := orDefault(args.SessionID)
-	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
+	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return toolError(err), nil
 	}

@@ -76,7 +76,7 @@ func parseFileURI(uri string) (session, name string, ok bool) {
 
 func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	session, name, _ := parseFileURI(req.Params.URI) // one that is, by ownResourcesOnly
-	dir, err := s.workspaces.Workspace(ctx, s.clients.name(req.Session), session)
+	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return nil, noResource(req.Params.URI, err.Error())
 	}
@@ -113,7 +113,7 @@ func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch req := req.(type) {
 		case *mcp.ReadResourceRequest:
-			if _, ok := s.outputs.read(s.clients.name(req.Session), req.Params.URI); ok {
+			if _, ok := s.outputs.read(clientOf(ctx), req.Params.URI); ok {
 				return next(ctx, method, req)
 			}
 			session, name, ok := parseFileURI(req.Params.URI)
@@ -123,7 +123,7 @@ func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
 			req.Params.URI = fileURI(session, name)
 		case *mcp.ListResourcesRequest:
 			if s.workspaces != nil {
-				return s.ownResources(req)
+				return s.ownResources(clientOf(ctx), req)
 			}
 		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled, or we end
 			ctx, done := s.begin(ctx)
@@ -136,7 +136,7 @@ func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
 
 // ownResources gives a page of a client's files: its cursor is the URI after
 // which the next begins. A workspace that ends meanwhile has none.
-func (s *Server) ownResources(req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
+func (s *Server) ownResources(client string, req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
 	var after []byte
 	if req.Params != nil {
 		var err error
@@ -145,7 +145,7 @@ func (s *Server) ownResources(req *mcp.ListResourcesRequest) (*mcp.ListResources
 		}
 	}
 	res := &mcp.ListResourcesResult{Cacheable: mcp.Cacheable{CacheScope: "private"}, Resources: []*mcp.Resource{}}
-	for session, dir := range s.workspaces.Workspaces(s.clients.name(req.Session)) {
+	for session, dir := range s.workspaces.Workspaces(client) {
 		found, err := dir.List("")
 		if err != nil {
 			continue
@@ -169,10 +169,10 @@ func (s *Server) ownResources(req *mcp.ListResourcesRequest) (*mcp.ListResources
 
 // complete completes the template's variables from the client's own sessions
 // and files.
-func (s *Server) complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	var values []string
 	if ref := req.Params.Ref; ref.Type == "ref/resource" && ref.URI == filesTemplate {
-		own := s.workspaces.Workspaces(s.clients.name(req.Session))
+		own := s.workspaces.Workspaces(clientOf(ctx))
 		switch req.Params.Argument.Name {
 		case "session_id":
 			values = slices.Sorted(maps.Keys(own))
@@ -211,10 +211,15 @@ func fileLinks(session string, files []workspace.File) []mcp.Content {
 	return content
 }
 
-// unheard are the connections that are to be told that their resources changed.
-type unheard struct {
-	mu       sync.Mutex
-	sessions map[*mcp.ServerSession]bool
+// connections say who is at the other end of each.
+type connections struct {
+	mu   sync.Mutex
+	open map[*mcp.ServerSession]*connection
+}
+
+type connection struct {
+	client string
+	news   bool // its client's files changed, and it was not told
 }
 
 // filesChanged tells a client that its list of resources has changed. The SDK
@@ -224,15 +229,11 @@ func (s *Server) filesChanged(client string) {
 	if s.workspaces == nil {
 		return
 	}
-	s.unheard.mu.Lock()
-	still := make(map[*mcp.ServerSession]bool) // without connections that ended
-	for session := range s.mcp.Sessions() {
-		if s.unheard.sessions[session] || s.clients.name(session) == client {
-			still[session] = true
-		}
+	s.connections.mu.Lock()
+	for _, c := range s.connections.open {
+		c.news = c.news || c.client == client
 	}
-	s.unheard.sessions = still
-	s.unheard.mu.Unlock()
+	s.connections.mu.Unlock()
 	s.addTemplate() // the same again, which counts as a change
 }
 
@@ -245,10 +246,13 @@ func (s *Server) tellOwnChanges(next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok || method != "notifications/resources/list_changed" {
 			return next(ctx, method, req)
 		}
-		s.unheard.mu.Lock()
-		own := s.unheard.sessions[session]
-		delete(s.unheard.sessions, session)
-		s.unheard.mu.Unlock()
+		s.connections.mu.Lock()
+		c := s.connections.open[session]
+		own := c != nil && c.news
+		if own {
+			c.news = false
+		}
+		s.connections.mu.Unlock()
 		if own {
 			go func() {
 				if _, err := next(context.WithoutCancel(ctx), method, req); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 
+	"rillbox/server/stdio"
 	"rillbox/workspace"
 )
 
@@ -182,7 +183,7 @@ func TestADeafClientKeepsNobodyFromHearing(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, out) }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log) }()
 	deaf := newWire(t, toServer, fromServer)
 	deaf.open()
 	deaf.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"x","text":"x"}}}`)

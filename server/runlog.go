@@ -14,8 +14,8 @@ import (
 
 // logRun logs one line for a run, or for a program that was not run: who, what and
 // how it went; nothing of the code, its input, its environment or its output.
-func (s *Server) logRun(req *mcp.CallToolRequest, p supervisor.Program, r supervisor.Result, err error) {
-	line := s.log.With("execution", p.ID, "client", s.identity(req), "language", cmp.Or(r.Language, p.Language))
+func (s *Server) logRun(from *mcp.Implementation, p supervisor.Program, r supervisor.Result, err error) {
+	line := s.log.With("execution", p.ID, "client", identity(from, p.Client), "language", cmp.Or(r.Language, p.Language))
 	var refused *supervisor.ProgramError
 	var busy *supervisor.BusyError
 	switch {
@@ -35,12 +35,12 @@ func (s *Server) logRun(req *mcp.CallToolRequest, p supervisor.Program, r superv
 // maxIdentity is how many bytes of a client's own words about itself are logged.
 const maxIdentity = 200
 
-// identity is what a client calls itself, else our name for its connection.
-func (s *Server) identity(req *mcp.CallToolRequest) string {
-	if info := req.ClientInfo(); info != nil && info.Name != "" {
-		return supervisor.ShowLine(strings.TrimSpace(info.Name+" "+info.Version), maxIdentity)
+// identity is what a client calls itself, else what its door calls it.
+func identity(from *mcp.Implementation, client string) string {
+	if from != nil && from.Name != "" {
+		return supervisor.ShowLine(strings.TrimSpace(from.Name+" "+from.Version), maxIdentity)
 	}
-	return s.clients.name(req.Session)
+	return client
 }
 
 // packagesForLog are packages by name and version. Of URLs, host and path are

@@ -17,17 +17,16 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
@@ -53,19 +52,18 @@ type Options struct {
 
 // Server answers MCP clients.
 type Server struct {
-	supervisor *supervisor.Supervisor
-	version    string
-	offline    bool
-	limits     supervisor.Limits
-	log        *slog.Logger
-	mcp        *mcp.Server
-	tools      []string // their names
-	clients    clients
-	workspaces Workspaces
-	pictures   pictures
-	outputs    outputs
-	unheard    unheard
-	greeted    chan struct{} // closed when the first request was handled
+	supervisor  *supervisor.Supervisor
+	version     string
+	offline     bool
+	limits      supervisor.Limits
+	log         *slog.Logger
+	mcp         *mcp.Server
+	tools       []string // their names
+	workspaces  Workspaces
+	pictures    pictures
+	outputs     outputs
+	connections connections
+	greeted     chan struct{} // closed when the first request was handled
 
 	// stop ends all that runs, which holds working for reading.
 	stop    context.Context
@@ -81,16 +79,13 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		supervisor: o.Supervisor,
-		version:    o.Version,
-		offline:    o.Offline,
-		limits:     o.Supervisor.Limits(),
-		log:        o.Log,
-		workspaces: o.Workspaces,
-	}
-	s.clients.ended = func(client string) {
-		o.Supervisor.EndClient(client)
-		s.outputs.forget(client)
+		supervisor:  o.Supervisor,
+		version:     o.Version,
+		offline:     o.Offline,
+		limits:      o.Supervisor.Limits(),
+		log:         o.Log,
+		workspaces:  o.Workspaces,
+		connections: connections{open: map[*mcp.ServerSession]*connection{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.stop, s.stopNow = context.WithCancel(context.Background())
@@ -130,48 +125,50 @@ func New(o Options) *Server {
 	return s
 }
 
-// goodbye is how long RunStdio waits, once all runs have ended, for the last
-// answers to be taken by a client that may have stopped reading.
-const goodbye = time.Second
-
-// lastWait is how long RunStdio waits until the calls have ended that it has
-// cancelled. One that reads a file that never answers can't be.
+// lastWait is how long Stop waits until the calls have ended that it has cancelled.
+// One that reads a file that never answers can't be.
 const lastWait = 5 * time.Second
 
-// RunStdio serves one client on the process's stdin and stdout, until EOF on
-// stdin or the end of ctx; then it ends what still runs and returns. EOF is no
-// error.
-//
-// From here on os.Stdout is stderr for the rest of the process, so that nothing
-// but MCP can reach the client's pipe.
-func (s *Server) RunStdio(ctx context.Context) error {
-	out := os.Stdout
-	os.Stdout = os.Stderr
-	return s.serve(ctx, os.Stdin, out)
+// caller is the client at the other end of a connection, in the contexts of its calls.
+type caller struct {
+	client string
+	placed func()
 }
 
-// serve is RunStdio on any pair of streams.
-func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	lines := newLines(in, out, 2*(s.limits.Code+s.limits.Stdin)+1<<20, s.log)
-	session, err := s.connectInOrder(ctx, lines.transport())
-	if err != nil {
-		return fmt.Errorf("cannot start the MCP session: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- session.Wait() }()
+type callerKey struct{}
 
-	select {
-	case err = <-ended:
-	case <-lines.ended:
-		err = lines.err
-		s.stopNow()
-		<-lines.drained
-	case <-ctx.Done():
-		err = ctx.Err()
-		s.stopNow()
-		lines.awaitAnswers()
+// clientOf is the client whose call has the context.
+func clientOf(ctx context.Context) string { return ctx.Value(callerKey{}).(caller).client }
+
+// Connect answers a client until its connection ends; then all that belongs to it
+// ends too. The client is what its door names it: no other client can name or cancel
+// what it runs. A door that keeps the order of calls gives placed, which is called
+// when the message after a tool call may come.
+func (s *Server) Connect(ctx context.Context, client string, placed func(), t mcp.Transport) (*mcp.ServerSession, error) {
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	session, err := s.mcp.Connect(context.WithValue(ctx, callerKey{}, caller{client, placed}), t, nil)
+	if err != nil {
+		return nil, err
 	}
-	// The SDK's Close waits for its handlers, so their runs are ended first.
+	s.connections.open[session] = &connection{client: client}
+	go func() {
+		session.Wait()
+		s.connections.mu.Lock()
+		delete(s.connections.open, session)
+		s.connections.mu.Unlock()
+		s.supervisor.EndClient(client)
+		s.outputs.forget(client)
+	}()
+	return session, nil
+}
+
+// MaxMessage is the size of the largest message, in bytes: a program and its input,
+// with escapes, and what is around them.
+func (s *Server) MaxMessage() int64 { return 2*(s.limits.Code+s.limits.Stdin) + 1<<20 }
+
+// Stop cancels all calls, and waits for their work.
+func (s *Server) Stop() error {
 	s.stopNow()
 	idle := make(chan struct{})
 	go func() {
@@ -182,20 +179,10 @@ func (s *Server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	select {
 	case <-idle:
+		return nil
 	case <-time.After(s.lastWait):
 		return errors.New("a call does not end; leaving it")
 	}
-	closed := make(chan struct{})
-	go func() { defer close(closed); session.Close() }()
-	select {
-	case <-closed:
-	case <-time.After(goodbye):
-		s.log.Warn("the client does not read its last answers; leaving them")
-	}
-	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return fmt.Errorf("the MCP session on stdin and stdout ended: %w", err)
 }
 
 // begin ties a call's work to the server's end; the caller must call done when
@@ -230,6 +217,27 @@ func (s *Server) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// placedTools are those whose order matters: with the cells of a session, or for
+// them.
+var placedTools = []string{"run_code", "install_packages", "reset_session", "write_file"}
+
+// tellPlaced tells a call's door when the call has its place, or needs none.
+func tellPlaced(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		from, _ := ctx.Value(callerKey{}).(caller)
+		call, is := req.(*mcp.CallToolRequest)
+		if from.placed == nil || !is {
+			return next(ctx, method, req)
+		}
+		placed := sync.OnceFunc(from.placed)
+		defer placed()
+		if !slices.Contains(placedTools, call.Params.Name) {
+			placed()
+		}
+		return next(supervisor.OnPlaced(ctx, placed), method, req)
+	}
+}
+
 // addTool registers a tool.
 func (s *Server) addTool(tool *mcp.Tool, handle mcp.ToolHandler) {
 	s.tools = append(s.tools, tool.Name)
@@ -258,34 +266,15 @@ func toolError(err error) *mcp.CallToolResult {
 	}
 }
 
-// clients names each session, for as long as it lasts: the SDK's own id is
-// empty on stdio.
-type clients struct {
-	ended func(name string)
-
-	mu    sync.Mutex
-	names map[*mcp.ServerSession]string
-}
-
-func (c *clients) name(ss *mcp.ServerSession) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	name, ok := c.names[ss]
-	if !ok {
-		name = "client-" + strings.ToLower(rand.Text())
-		if c.names == nil {
-			c.names = make(map[*mcp.ServerSession]string)
-		}
-		c.names[ss] = name
-		go func() {
-			ss.Wait()
-			c.mu.Lock()
-			delete(c.names, ss)
-			c.mu.Unlock()
-			c.ended(name)
-		}()
+// namingTools adds the names of the tools to the error for one that there is not.
+func (s *Server) namingTools(err error) error {
+	var wire *jsonrpc.Error
+	if !errors.As(err, &wire) || !strings.HasPrefix(wire.Message, "unknown tool ") {
+		return err
 	}
-	return name
+	said := *wire
+	said.Message += ": the tools are " + strings.Join(s.tools, ", ")
+	return &said
 }
 
 // quiet lowers the SDK's routine messages (a session connected, a level set)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 			fmt.Println("a stray line")
 			return supervisor.Result{Status: supervisor.Completed}, nil
 		}}
-		if err := newServer(stray, nil).RunStdio(context.Background()); err != nil {
+		if err := stdio.Run(context.Background(), newServer(stray, nil), slog.New(slog.DiscardHandler)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -123,7 +124,7 @@ func dialEra(t *testing.T, s *Server, o *mcp.ClientOptions, era string) *mcp.Cli
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serve(context.Background(), in, out)
+		ended <- stdio.Serve(context.Background(), s, in, out, s.log)
 		out.Close()
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
@@ -256,7 +257,7 @@ func TestTheEndWaitsForNoCallForEver(t *testing.T) {
 	fromServer, out := io.Pipe()
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(ctx, in, out) }()
+	go func() { ended <- stdio.Serve(ctx, s, in, out, s.log) }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"1"}}}`)
@@ -307,7 +308,7 @@ func TestEOFEndsRuns(t *testing.T) {
 	s := newServer(hangs(started), nil)
 	in, toServer := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(context.Background(), in, io.Discard) }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, io.Discard, s.log) }()
 	conversation := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"1"}}}
@@ -329,7 +330,7 @@ func TestServerStopEndsRunsThoughTheClientDoesNotRead(t *testing.T) {
 	fromServer, out := io.Pipe() // read for initialize only
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(ctx, in, out) }()
+	go func() { ended <- stdio.Serve(ctx, s, in, out, s.log) }()
 	go func() {
 		io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
 		io.WriteString(toServer, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","_meta":{"progressToken":1},"arguments":{"language":"python","code":"1"}}}`+"\n")

@@ -135,7 +135,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
 	info, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.SessionInfo, error) {
 		return s.supervisor.CreateSession(ctx, supervisor.SessionRequest{
-			Client: s.clients.name(req.Session), ID: args.SessionID, Language: language,
+			Client: clientOf(ctx), ID: args.SessionID, Language: language,
 			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
 		}, news.emit)
 	})
@@ -143,7 +143,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 		return toolError(fmt.Errorf("no session was made: %w", err)), nil
 	}
 	s.log.Info("made a session", "language", info.Language)
-	s.filesChanged(s.clients.name(req.Session))
+	s.filesChanged(clientOf(ctx))
 	return sessionResult(info, "made"), nil
 }
 
@@ -160,7 +160,7 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*m
 	if err != nil {
 		return toolError(err), nil
 	}
-	client := s.clients.name(req.Session)
+	client := clientOf(ctx)
 	info, err := s.supervisor.ResetSession(ctx, client, args.SessionID, reset)
 	if err != nil {
 		return toolError(err), nil
@@ -171,12 +171,12 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*m
 	return sessionResult(info, "reset"), nil
 }
 
-func (s *Server) destroySession(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := decodeArgs[destroyArgs]("destroy_session", req.Params.Arguments)
 	if err != nil {
 		return toolError(err), nil
 	}
-	client := s.clients.name(req.Session)
+	client := clientOf(ctx)
 	if err := s.supervisor.DestroySession(client, args.SessionID); err != nil {
 		return toolError(err), nil
 	}
@@ -187,13 +187,13 @@ func (s *Server) destroySession(_ context.Context, req *mcp.CallToolRequest) (*m
 	}, nil
 }
 
-func (s *Server) listSessions(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (s *Server) listSessions(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if _, err := decodeArgs[listSessionsArgs]("list_sessions", req.Params.Arguments); err != nil {
 		return toolError(err), nil
 	}
 	out := sessionsOutput{Sessions: []sessionInfo{}}
 	var lines []string
-	for _, info := range s.supervisor.ListSessions(s.clients.name(req.Session)) {
+	for _, info := range s.supervisor.ListSessions(clientOf(ctx)) {
 		out.Sessions = append(out.Sessions, sessionInfoOf(info))
 		lines = append(lines, sessionText(info))
 	}

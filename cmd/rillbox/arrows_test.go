@@ -21,6 +21,7 @@ var allowed = map[string]string{
 	"rillbox/pyodide/gateway":     "rillbox/cache rillbox/cache/egress",
 	"rillbox/pyodide":             "rillbox/cache rillbox/deno rillbox/pyodide/gateway rillbox/supervisor rillbox/supervisor/launcher",
 	"rillbox/server":              "rillbox/cache rillbox/supervisor rillbox/workspace",
+	"rillbox/server/stdio":        "",
 }
 
 func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {

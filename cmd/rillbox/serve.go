@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/server"
+	"rillbox/server/stdio"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 )
@@ -91,8 +92,8 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	defer prepared.Wait()
 	defer cancel()
-	err = srv.RunStdio(ctx)
-	stop() // limits the shutdown, whatever its reason
+	err = stdio.Run(ctx, srv, a.log)
+	stop() // the end has a limit, whatever its reason
 	return err
 }
 

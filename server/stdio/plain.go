@@ -1,4 +1,4 @@
-package server
+package stdio
 
 import (
 	"errors"
@@ -60,15 +60,4 @@ func inPlainWords(err error) error {
 		return err
 	}
 	return &jsonrpc.Error{Code: wire.Code, Message: plainWords(err.Error()), Data: wire.Data}
-}
-
-// namingTools adds the names of the tools to the error for one that there is not.
-func (s *Server) namingTools(err error) error {
-	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) || !strings.HasPrefix(wire.Message, "unknown tool ") {
-		return err
-	}
-	said := *wire
-	said.Message += ": the tools are " + strings.Join(s.tools, ", ")
-	return &said
 }
