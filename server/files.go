@@ -30,58 +30,52 @@ type Workspaces interface {
 // addFileTools registers the tools for files, in an order that a model reads
 // them in.
 func (s *Server) addFileTools() {
-	yes, no := true, false
-
 	read := schemaFor[readArgs]()
 	read.Properties["encoding"].Enum = []any{"text", "base64"}
-	read.Properties["offset"].Minimum = number(0)
-	read.Properties["limit"].Minimum = number(1)
-	read.Properties["limit"].Maximum = number(maxRead)
+	read.Properties["offset"].Minimum = new(0.0)
+	read.Properties["limit"].Minimum = new(1.0)
+	read.Properties["limit"].Maximum = new(float64(maxRead))
 	given := outputFor[readOutput]()
 	given.Properties["encoding"].Enum = []any{"text", "base64", "image"}
-	s.addTool(&mcp.Tool{
+	addTool[readArgs, readOutput](s, &mcp.Tool{
 		Name:  "read_file",
 		Title: "Read a file",
 		Description: "Reads a file of a session's workspace: text as it is, a PNG, JPEG, GIF or WebP as an image, other bytes as base64. " +
 			fmt.Sprintf("Without limit the first %s of text, or %s of other bytes, with the file's size and where to go on. ", size(readText), size(readBase64)) +
 			"For looking: to work with data, open the file in run_code. Paths: data/in.csv, or /workspace/data/in.csv.",
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 		InputSchema:  read,
 		OutputSchema: given,
 	}, s.readFile)
 
 	write := schemaFor[writeArgs]()
 	delete(write.Properties, "text")
-	s.addTool(&mcp.Tool{
+	addTool[writeArgs, writeOutput](s, &mcp.Tool{
 		Name:  "write_file",
 		Title: "Write a file",
 		Description: "Makes or replaces a file, and the folders that it needs, in a session's workspace: the current directory of its programs. " +
 			"For input, and modules to import; to change part of a file, open it in run_code. It is written as a whole or not at all.",
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  write,
-		OutputSchema: outputFor[writeOutput](),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
+		InputSchema: write,
 	}, s.writeFile)
 
 	listed := outputFor[listOutput]()
 	listed.Properties["files"].Items.Properties["kind"].Enum = []any{
 		string(workspace.Regular), string(workspace.Folder), string(workspace.Link), string(workspace.Other),
 	}
-	s.addTool(&mcp.Tool{
+	addTool[listArgs, listOutput](s, &mcp.Tool{
 		Name:         "list_files",
 		Title:        "List files",
 		Description:  fmt.Sprintf("Lists up to %d files of a session's workspace with sizes, times and types, and how much room is left. To find a path: what a run made is in its answer, and read_file shows what is in one.", maxListed),
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[listArgs](),
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 		OutputSchema: listed,
 	}, s.listFiles)
 
-	s.addTool(&mcp.Tool{
-		Name:         "delete_file",
-		Title:        "Delete a file",
-		Description:  "Deletes a file, a link or an empty folder of a session's workspace, for good. To make room, or against a mistake; all at once, reset_session.",
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: false, DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[deleteArgs](),
-		OutputSchema: outputFor[deleteOutput](),
+	addTool[deleteArgs, deleteOutput](s, &mcp.Tool{
+		Name:        "delete_file",
+		Title:       "Delete a file",
+		Description: "Deletes a file, a link or an empty folder of a session's workspace, for good. To make room, or against a mistake; all at once, reset_session.",
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
 	}, s.deleteFile)
 }
 
@@ -93,28 +87,24 @@ type writeOutput struct {
 	Created   bool   `json:"created"`    // True when there was no such file before
 }
 
-func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[writeArgs]("write_file", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args writeArgs) (*mcp.CallToolResult, error) {
 	data, err := args.content()
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	client := clientOf(ctx)
 	session := orDefault(args.SessionID)
 	made, err := s.workspaces.EnsureSession(client, session)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	dir, err := s.workspaces.Workspace(ctx, client, session)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	written, err := dir.Write(args.Path, data)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	s.filesChanged(client)
 	out := writeOutput{Path: written.Name, URI: fileURI(session, written.Name), SizeBytes: int64(len(data)), Created: written.Created}
@@ -129,10 +119,7 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if made && args.SessionID == "" { // else a run without a session may look for it
 		into += ", which run_code has with session_id " + session
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), into)}},
-	}, nil
+	return answer(out, fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), into)), nil
 }
 
 // maxListed is how many files list_files lists.
@@ -167,22 +154,18 @@ func fileInfos(files []workspace.File) []fileInfo {
 	return infos
 }
 
-func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[listArgs]("list_files", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, error) {
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), orDefault(args.SessionID))
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	found, err := dir.List(args.Glob)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	used, err := dir.Usage()
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	o := dir.Options()
 	out := listOutput{
@@ -198,10 +181,7 @@ func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if found.Unnamed > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d names are not UTF-8 and cannot be told; a program can rename them.", found.Unnamed))
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: out.text()}},
-	}, nil
+	return answer(out, out.text()), nil
 }
 
 func (o listOutput) text() string {
@@ -243,24 +223,17 @@ type deleteOutput struct {
 	Deleted bool   `json:"deleted"` // True when it is gone
 }
 
-func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[deleteArgs]("delete_file", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args deleteArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
 	dir, err := s.workspaces.Workspace(ctx, client, orDefault(args.SessionID))
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	if err := dir.Delete(args.Path, args.Recursive); err != nil {
-		return toolError(hinted(err)), nil
+		return nil, hinted(err)
 	}
 	s.filesChanged(client)
-	return &mcp.CallToolResult{
-		StructuredContent: deleteOutput{Path: args.Path, Deleted: true},
-		Content:           []mcp.Content{&mcp.TextContent{Text: "deleted " + supervisor.ShowName(args.Path)}},
-	}, nil
+	return answer(deleteOutput{Path: args.Path, Deleted: true}, "deleted "+supervisor.ShowName(args.Path)), nil
 }
 
 // hinted says, when a file is not there, how to find what is.

@@ -37,25 +37,21 @@ type readOutput struct {
 	Notes      []string `json:"notes,omitempty"`       // What is not as it is in the file
 }
 
-func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[readArgs]("read_file", req.Params.Arguments)
-	if err == nil {
-		err = args.check()
-	}
-	if err != nil {
-		return toolError(err), nil
+func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args readArgs) (*mcp.CallToolResult, error) {
+	if err := args.check(); err != nil {
+		return nil, err
 	}
 	session := orDefault(args.SessionID)
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	file, err := dir.Read(args.Path, args.Offset, args.limit(readText))
 	switch {
 	case err != nil:
-		return toolError(hinted(err)), nil
+		return nil, hinted(err)
 	case args.Offset > file.Size:
-		return toolError(fmt.Errorf("offset %d is beyond the end of %s, which has %d bytes", args.Offset, quote(file.Name), file.Size)), nil
+		return nil, fmt.Errorf("offset %d is beyond the end of %s, which has %d bytes", args.Offset, quote(file.Name), file.Size)
 	}
 	out := readOutput{Path: file.Name, URI: fileURI(session, file.Name), SizeBytes: file.Size, MIMEType: file.Type, Offset: file.Offset}
 	if args.Encoding == "" && args.Offset == 0 && args.Limit == nil && strings.HasPrefix(http.DetectContentType(file.Data), "image/") {
@@ -74,10 +70,7 @@ func (s *Server) readFile(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	if next := file.Offset + int64(given); next < file.Size && given > 0 {
 		out.NextOffset = &next
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: out.text(given)}},
-	}, nil
+	return answer(out, out.text(given)), nil
 }
 
 // wholePicture reads all of a file that begins like a picture.
@@ -98,10 +91,7 @@ func (o readOutput) showing(picture shown) *mcp.CallToolResult {
 	if picture.note != "" {
 		o.Notes = append(o.Notes, "The image is "+picture.note+".")
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: o,
-		Content:           []mcp.Content{&mcp.TextContent{Text: o.text(0)}, picture.content()},
-	}
+	return answer(o, o.text(0), picture.content())
 }
 
 // asText gives the content as text, up to the last whole character, and says

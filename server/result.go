@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
 )
@@ -127,15 +124,6 @@ func runOutputOf(r supervisor.Result) runOutput {
 		}
 	}
 	return out
-}
-
-// answer makes a tool's answer of it, with more content than its text.
-func (o runOutput) answer(more ...mcp.Content) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		IsError:           o.Status != string(supervisor.Completed),
-		StructuredContent: o,
-		Content:           append([]mcp.Content{&mcp.TextContent{Text: o.text()}}, more...),
-	}
 }
 
 // value makes the guest's value fit for any client: JSON that every parser
@@ -291,13 +279,4 @@ func ended(s string) string {
 		return s
 	}
 	return s + "\n"
-}
-
-// installResult makes a tool's answer of what was fetched.
-func installResult(packages []supervisor.Package, took time.Duration) *mcp.CallToolResult {
-	out := installOutput{Packages: packageInfos(packages), DurationMS: took.Milliseconds()}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: "installed: " + packagesText(out.Packages)}},
-	}
 }

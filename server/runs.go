@@ -12,25 +12,21 @@ import (
 	"rillbox/supervisor"
 )
 
-func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[runArgs]("run_code", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args runArgs) (*mcp.CallToolResult, error) {
 	id, client := supervisor.NewID(), clientOf(ctx)
 	program, err := s.program(args, client, id)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	session, made := args.SessionID, false
 	if session != "" {
 		if made, err = s.supervisor.EnsureSession(client, session); err != nil {
-			return toolError(err), nil
+			return nil, err
 		}
 	}
 	shared, err := s.share(ctx, &program, session, args.Files)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	defer shared.done()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
@@ -43,7 +39,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	})
 	s.logRun(req.ClientInfo(), program, result, err)
 	if err != nil {
-		return toolError(fmt.Errorf("the program was not run: %w", err)), nil
+		return nil, fmt.Errorf("the program was not run: %w", err)
 	}
 	result.ExecutionID = id
 	news.ended(result.Status, result.Duration)
@@ -59,7 +55,9 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}
 	content := s.show(&out, result.Displays, shared, forDisplays)
 	content = append(content, s.tellFiles(shared, &out, client, session)...)
-	return out.answer(content...), nil
+	res := answer(out, out.text(), content...)
+	res.IsError = result.Status != supervisor.Completed
+	return res, nil
 }
 
 // guarded does a call's work under a context that the server's end cancels too,
@@ -72,26 +70,22 @@ func guarded[T any](s *Server, ctx context.Context, news *stream, work func(cont
 	return work(ctx)
 }
 
-func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[installArgs]("install_packages", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, args installArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
 	lang, err := s.languageOf(args.Language, args.SessionID)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	if err := checkList("packages", args.Packages); err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	if len(args.Packages) == 0 {
-		return toolError(errors.New(`packages is empty: name at least one (["lodash"])`)), nil
+		return nil, errors.New(`packages is empty: name at least one (["lodash"])`)
 	}
 	session := args.SessionID
 	if session != "" {
 		if _, err := s.supervisor.EnsureSession(client, session); err != nil {
-			return toolError(err), nil
+			return nil, err
 		}
 	}
 	start := time.Now()
@@ -109,9 +103,10 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest) 
 		return packages, err
 	})
 	if err != nil {
-		return toolError(fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)), nil
+		return nil, fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)
 	}
-	return installResult(packages, time.Since(start)), nil
+	out := installOutput{Packages: packageInfos(packages), DurationMS: time.Since(start).Milliseconds()}
+	return answer(out, "installed: "+packagesText(out.Packages)), nil
 }
 
 // install fetches a program's packages into the cache or, where it is the cell
@@ -127,16 +122,9 @@ func (s *Server) install(ctx context.Context, session string, p supervisor.Progr
 	return result.Packages, err
 }
 
-func (s *Server) cancelExecution(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[cancelArgs]("cancel_execution", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) cancelExecution(ctx context.Context, req *mcp.CallToolRequest, args cancelArgs) (*mcp.CallToolResult, error) {
 	if !s.supervisor.Cancel(clientOf(ctx), args.ExecutionID) {
-		return toolError(fmt.Errorf("no execution %s of yours is running: it has ended, or the id is another's", quote(args.ExecutionID))), nil
+		return nil, fmt.Errorf("no execution %s of yours is running: it has ended, or the id is another's", quote(args.ExecutionID))
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: cancelOutput{ExecutionID: args.ExecutionID, Cancelled: true},
-		Content:           []mcp.Content{&mcp.TextContent{Text: "cancelled execution " + args.ExecutionID}},
-	}, nil
+	return answer(cancelOutput{ExecutionID: args.ExecutionID, Cancelled: true}, "cancelled execution "+args.ExecutionID), nil
 }

@@ -45,10 +45,7 @@ type limitsInfo struct {
 	Waiting               int     `json:"waiting"`                 // How many may wait; more are refused as busy
 }
 
-func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if _, err := decodeArgs[runtimesArgs]("list_runtimes", req.Params.Arguments); err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
 	l := s.limits
 	out := runtimesOutput{
 		Rillbox: s.version,
@@ -85,10 +82,7 @@ func (s *Server) listRuntimes(_ context.Context, req *mcp.CallToolRequest) (*mcp
 		}
 		out.Runtimes = append(out.Runtimes, info)
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: out.text()}},
-	}, nil
+	return answer(out, out.text()), nil
 }
 
 func (o runtimesOutput) text() string {

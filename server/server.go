@@ -238,12 +238,6 @@ func tellPlaced(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// addTool registers a tool.
-func (s *Server) addTool(tool *mcp.Tool, handle mcp.ToolHandler) {
-	s.tools = append(s.tools, tool.Name)
-	s.mcp.AddTool(tool, handle)
-}
-
 // Greeted is closed when the first request was handled: what can wait until then
 // does not slow the answer.
 func (s *Server) Greeted() <-chan struct{} { return s.greeted }
@@ -255,14 +249,6 @@ func (s *Server) noteFirst() mcp.Middleware {
 			defer once.Do(func() { close(s.greeted) })
 			return next(ctx, method, req)
 		}
-	}
-}
-
-// toolError is the answer of a tool that could not do what it was asked.
-func toolError(err error) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		IsError: true,
-		Content: []mcp.Content{&mcp.TextContent{Text: supervisor.ShowText(err.Error())}},
 	}
 }
 

@@ -64,22 +64,20 @@ type destroyOutput struct {
 }
 
 func (s *Server) addSessionTools() {
-	yes, no := true, false
 	create := schemaFor[createArgs]()
 	s.describeLanguage(create)
 	idle := create.Properties["idle_timeout_seconds"]
-	idle.Minimum = number(minIdle.Seconds())
-	idle.Maximum = number(s.limits.MaxSessionIdle.Seconds())
+	idle.Minimum = new(minIdle.Seconds())
+	idle.Maximum = new(s.limits.MaxSessionIdle.Seconds())
 	idle.Default = jsonNumber(s.limits.SessionIdle.Seconds())
-	s.addTool(&mcp.Tool{
+	addTool[createArgs, sessionInfo](s, &mcp.Tool{
 		Name:  "create_session",
 		Title: "Create a session",
 		Description: fmt.Sprintf("Makes a session: a workspace for files, and a process for each language that its cells are in, which keeps variables and imports from one run_code call to the next. "+
 			"Rarely needed, for run_code makes \"default\" and any session that you name: use this for permissions, an idle time, or packages ahead of the first cell. "+
 			"You may have %d; each ends after its idle time, by destroy_session, or when you disconnect.", s.limits.Sessions),
-		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes},
-		InputSchema:  create,
-		OutputSchema: outputFor[sessionInfo](),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(true)},
+		InputSchema: create,
 	}, s.createSession)
 	reset := outputFor[sessionInfo]() // create_session tells what else is in it
 	for name := range reset.Properties {
@@ -87,50 +85,42 @@ func (s *Server) addSessionTools() {
 			delete(reset.Properties, name)
 		}
 	}
-	s.addTool(&mcp.Tool{
+	addTool[resetArgs, sessionInfo](s, &mcp.Tool{
 		Name:  "reset_session",
 		Title: "Reset a session",
 		Description: "Gives a session new, empty processes: variables, imports and installed packages are gone, a cell that runs is ended; its files and its id stay. " +
 			"For when the state is no longer what you think it is. With files true and variables false it is the files that go. To end it, destroy_session.",
-		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[resetArgs](),
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
 		OutputSchema: reset,
 	}, s.resetSession)
-	s.addTool(&mcp.Tool{
-		Name:         "destroy_session",
-		Title:        "Destroy a session",
-		Description:  "Ends a session for good: its processes, its state and its files. Use it when the work is done, to make room; read what you want to keep before. To begin anew in it, reset_session.",
-		Annotations:  &mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &no},
-		InputSchema:  schemaFor[destroyArgs](),
-		OutputSchema: outputFor[destroyOutput](),
+	addTool[destroyArgs, destroyOutput](s, &mcp.Tool{
+		Name:        "destroy_session",
+		Title:       "Destroy a session",
+		Description: "Ends a session for good: its processes, its state and its files. Use it when the work is done, to make room; read what you want to keep before. To begin anew in it, reset_session.",
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)},
 	}, s.destroySession)
 	listed := outputFor[sessionsOutput]()
 	listed.Properties["sessions"].Items.Properties = nil // as create_session's
-	s.addTool(&mcp.Tool{
+	addTool[listSessionsArgs, sessionsOutput](s, &mcp.Tool{
 		Name:         "list_sessions",
 		Title:        "List sessions",
 		Description:  "Lists your sessions with their languages, age, idle time, memory, files and packages. For an id, or what to end. It keeps no session from ending, and list_files tells of the files.",
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no},
-		InputSchema:  schemaFor[listSessionsArgs](),
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 		OutputSchema: listed,
 	}, s.listSessions)
 }
 
-func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[createArgs]("create_session", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, args createArgs) (*mcp.CallToolResult, error) {
 	language, err := s.resolveOptional(args.Language)
 	if err == nil {
 		err = errors.Join(checkList("packages", args.Packages), checkList("permissions", args.Permissions))
 	}
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	idle, err := timeoutOf("idle_timeout_seconds", args.IdleTimeoutSeconds, minIdle, s.limits.MaxSessionIdle, s.limits.SessionIdle)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
 	info, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.SessionInfo, error) {
@@ -140,30 +130,26 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest) (*
 		}, news.emit)
 	})
 	if err != nil {
-		return toolError(fmt.Errorf("no session was made: %w", err)), nil
+		return nil, fmt.Errorf("no session was made: %w", err)
 	}
 	s.log.Info("made a session", "language", info.Language)
 	s.filesChanged(clientOf(ctx))
 	return sessionResult(info, "made"), nil
 }
 
-func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[resetArgs]("reset_session", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, args resetArgs) (*mcp.CallToolResult, error) {
 	language, err := s.resolveOptional(args.Language)
 	reset := supervisor.Reset{Language: language, Files: args.Files, Variables: args.Variables == nil || *args.Variables}
 	if err == nil && !reset.Files && !reset.Variables {
 		err = errors.New("reset_session with variables false resets nothing: say files true, or leave variables out")
 	}
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	client := clientOf(ctx)
 	info, err := s.supervisor.ResetSession(ctx, client, args.SessionID, reset)
 	if err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	if reset.Files {
 		s.filesChanged(client)
@@ -171,26 +157,16 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest) (*m
 	return sessionResult(info, "reset"), nil
 }
 
-func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	args, err := decodeArgs[destroyArgs]("destroy_session", req.Params.Arguments)
-	if err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest, args destroyArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
 	if err := s.supervisor.DestroySession(client, args.SessionID); err != nil {
-		return toolError(err), nil
+		return nil, err
 	}
 	s.filesChanged(client)
-	return &mcp.CallToolResult{
-		StructuredContent: destroyOutput{args.SessionID, true},
-		Content:           []mcp.Content{&mcp.TextContent{Text: "destroyed session " + args.SessionID}},
-	}, nil
+	return answer(destroyOutput{args.SessionID, true}, "destroyed session "+args.SessionID), nil
 }
 
-func (s *Server) listSessions(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if _, err := decodeArgs[listSessionsArgs]("list_sessions", req.Params.Arguments); err != nil {
-		return toolError(err), nil
-	}
+func (s *Server) listSessions(ctx context.Context, _ *mcp.CallToolRequest, _ listSessionsArgs) (*mcp.CallToolResult, error) {
 	out := sessionsOutput{Sessions: []sessionInfo{}}
 	var lines []string
 	for _, info := range s.supervisor.ListSessions(clientOf(ctx)) {
@@ -200,17 +176,11 @@ func (s *Server) listSessions(ctx context.Context, req *mcp.CallToolRequest) (*m
 	if len(lines) == 0 {
 		lines = []string{"You have no sessions."}
 	}
-	return &mcp.CallToolResult{
-		StructuredContent: out,
-		Content:           []mcp.Content{&mcp.TextContent{Text: strings.Join(lines, "\n")}},
-	}, nil
+	return answer(out, strings.Join(lines, "\n")), nil
 }
 
 func sessionResult(info supervisor.SessionInfo, what string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		StructuredContent: sessionInfoOf(info),
-		Content:           []mcp.Content{&mcp.TextContent{Text: what + " session " + sessionText(info)}},
-	}
+	return answer(sessionInfoOf(info), what+" session "+sessionText(info))
 }
 
 func sessionInfoOf(i supervisor.SessionInfo) sessionInfo {

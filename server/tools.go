@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -12,19 +13,16 @@ import (
 	"rillbox/supervisor"
 )
 
-// addTools registers the tools. Their arguments are decoded and checked here
-// and not by the SDK, whose errors speak of schemas rather than of what to do.
+// addTools registers the tools.
 func (s *Server) addTools() {
-	yes, no := true, false
-
 	run := schemaFor[runArgs]()
 	s.describeLanguage(run)
 	timeout := run.Properties["timeout_seconds"]
-	timeout.Minimum = number(minTimeout.Seconds())
-	timeout.Maximum = number(s.limits.MaxTimeout.Seconds())
+	timeout.Minimum = new(minTimeout.Seconds())
+	timeout.Maximum = new(s.limits.MaxTimeout.Seconds())
 	timeout.Default = jsonNumber(s.limits.Timeout.Seconds())
 	most := run.Properties["max_output_bytes"]
-	most.Minimum, most.Maximum, most.Default = number(minOutput), number(float64(s.maxOutput())), jsonNumber(maxOutput)
+	most.Minimum, most.Maximum, most.Default = new(float64(minOutput)), new(float64(s.maxOutput())), jsonNumber(maxOutput)
 	run.Properties["output"].Enum = []any{combined}
 	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
 	ran := outputFor[runOutput]()
@@ -32,71 +30,46 @@ func (s *Server) addTools() {
 		string(supervisor.Completed), string(supervisor.Failed), string(supervisor.TimedOut),
 		string(supervisor.OutOfMemory), string(supervisor.Cancelled), string(supervisor.Crashed),
 	}
-	s.addTool(&mcp.Tool{
-		Name:        "run_code",
-		Title:       "Run code",
-		Description: s.runDescription(),
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint: false,
-			// The sandbox's directory goes with the run, and the operator's
-			// grants may reach further; with none there is nothing to destroy.
-			DestructiveHint: s.granted(),
-			IdempotentHint:  false,
-			OpenWorldHint:   &yes, // packages, and whatever the grants reach
-		},
+	addTool[runArgs, runOutput](s, &mcp.Tool{
+		Name:         "run_code",
+		Title:        "Run code",
+		Description:  s.runDescription(),
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: s.granted(), OpenWorldHint: new(true)},
 		InputSchema:  run,
 		OutputSchema: ran,
 	}, s.runCode)
 
 	install := schemaFor[installArgs]()
-	install.Properties["packages"].MinItems = count(1)
+	install.Properties["packages"].MinItems = new(1)
 	installed := outputFor[installOutput]()
 	installed.Properties["packages"].Items = outputFor[packageInfo]()
-	s.addTool(&mcp.Tool{
-		Name:        "install_packages",
-		Title:       "Install packages",
-		Description: s.installDescription(),
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint:    false, // the cache grows
-			DestructiveHint: &no,
-			IdempotentHint:  true,
-			OpenWorldHint:   &yes,
-		},
+	addTool[installArgs, installOutput](s, &mcp.Tool{
+		Name:         "install_packages",
+		Title:        "Install packages",
+		Description:  s.installDescription(),
+		Annotations:  &mcp.ToolAnnotations{DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(true)},
 		InputSchema:  install,
 		OutputSchema: installed,
 	}, s.installPackages)
 
 	runtimes := outputFor[runtimesOutput]()
 	runtimes.Properties["limits"].Properties = nil // many, and their names say what they are
-	s.addTool(&mcp.Tool{
+	addTool[runtimesArgs, runtimesOutput](s, &mcp.Tool{
 		Name:  "list_runtimes",
 		Title: "List runtimes",
 		Description: "Lists the languages with their exact versions, " +
 			"whether each is ready, and the limits and permissions in force. " +
 			"For when a version or a limit matters: a normal run does not need it, and install_packages tells of a package. It fetches nothing.",
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint:    true,
-			DestructiveHint: &no,
-			IdempotentHint:  true,
-			OpenWorldHint:   &no,
-		},
-		InputSchema:  schemaFor[runtimesArgs](),
+		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 		OutputSchema: runtimes,
 	}, s.listRuntimes)
 
-	s.addTool(&mcp.Tool{
+	addTool[cancelArgs, cancelOutput](s, &mcp.Tool{
 		Name:  "cancel_execution",
 		Title: "Cancel an execution",
 		Description: "Ends a run_code call of yours that still runs: its process is killed, or a session's cell interrupted with the state kept, and that call answers with the status cancelled and the output so far. " +
 			"For stopping one before its timeout; reset_session stops all of a session's.",
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint:    false,
-			DestructiveHint: &yes, // what the program was doing is lost
-			IdempotentHint:  true,
-			OpenWorldHint:   &no,
-		},
-		InputSchema:  schemaFor[cancelArgs](),
-		OutputSchema: outputFor[cancelOutput](),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
 	}, s.cancelExecution)
 
 	s.addSessionTools()
@@ -165,7 +138,8 @@ func (s *Server) describeLanguage(schema *jsonschema.Schema) {
 	}
 }
 
-// granted says whether the operator granted any permission.
+// granted says whether the operator granted any permission: without one, run_code has
+// nothing to destroy but its own directory.
 func (s *Server) granted() *bool {
 	granted := false
 	for _, t := range s.supervisor.Toolchains() {
@@ -176,7 +150,42 @@ func (s *Server) granted() *bool {
 	return &granted
 }
 
-func number(f float64) *float64 { return &f }
-func count(n int) *int          { return &n }
-
 func jsonNumber(f float64) json.RawMessage { return json.RawMessage(fmt.Sprint(f)) }
+
+// addTool registers a tool that takes In and answers with Out. Its schemas are made of
+// these, where it has none. decodeArgs checks the arguments and not the SDK, whose
+// errors speak of schemas rather than of what to do.
+func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *mcp.CallToolRequest, In) (*mcp.CallToolResult, error)) {
+	if t.InputSchema == nil {
+		t.InputSchema = schemaFor[In]()
+	}
+	if t.OutputSchema == nil {
+		t.OutputSchema = outputFor[Out]()
+	}
+	s.tools = append(s.tools, t.Name)
+	s.mcp.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		args, err := decodeArgs[In](t.Name, req.Params.Arguments)
+		if err != nil {
+			return toolError(err), nil
+		}
+		res, err := handle(ctx, req, args)
+		if err != nil {
+			return toolError(err), nil
+		}
+		return res, nil
+	})
+}
+
+// answer is a tool's answer: its structured result, the same as text for models that
+// see only that, and what else they see.
+func answer(structured any, text string, more ...mcp.Content) *mcp.CallToolResult {
+	return &mcp.CallToolResult{StructuredContent: structured, Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, more...)}
+}
+
+// toolError is the answer of a tool that could not do what it was asked.
+func toolError(err error) *mcp.CallToolResult {
+	return &mcp.CallToolResult{
+		IsError: true,
+		Content: []mcp.Content{&mcp.TextContent{Text: supervisor.ShowText(err.Error())}},
+	}
+}
