@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,9 +21,9 @@ type runArgs struct {
 	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell."`
 	SessionID      string   `json:"session_id,omitempty" jsonschema:"Runs the code as a cell of this session: \"default\", a name of your choice (either is made when first named), or an id from create_session."`
 	Files          fileArgs `json:"files,omitempty" jsonschema:"Files for the current directory, by name. The program may then read and write there, and what it made or changed comes back; {} gives an empty directory. A session has its own, which these are added to."`
-	Packages       []string `json:"packages,omitempty" jsonschema:"Only where an import does not say enough: a version, an extra, a computed import. JavaScript and TypeScript: lodash@4, jsr:@std/csv, https: URLs. Python: numpy>=2, httpx[http2], wheel URLs."`
+	Packages       []string `json:"packages,omitempty" jsonschema:"Only where an import does not say enough: a version, an extra, a computed import."`
 	Stdin          string   `json:"stdin,omitempty" jsonschema:"Standard input."`
-	Args           []string `json:"args,omitempty" jsonschema:"Deno.args, process.argv.slice(2) or sys.argv[1:]."`
+	Args           []string `json:"args,omitempty"`
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"How long the program itself may run."`
 	MaxOutputBytes *int64   `json:"max_output_bytes,omitempty" jsonschema:"How much of what it prints, and of its value, the answer may have."`
 	Output         string   `json:"output,omitempty" jsonschema:"combined: stdout and stderr as one text, in the order written. Not in a session."`
@@ -59,69 +58,10 @@ const (
 // minTimeout is the shortest timeout_seconds that makes sense.
 const minTimeout = 100 * time.Millisecond
 
-// alias is a name for a language. Its file name, where it has one, says how
-// the program is parsed.
-type alias struct {
-	language supervisor.Language
-	file     string
-}
-
-var aliases = map[string]alias{
-	"javascript": {supervisor.JavaScript, ""},
-	"js":         {supervisor.JavaScript, ""},
-	"node":       {supervisor.JavaScript, ""},
-	"nodejs":     {supervisor.JavaScript, ""},
-	"mjs":        {supervisor.JavaScript, "main.mjs"},
-	"cjs":        {supervisor.JavaScript, "main.cjs"},
-	"jsx":        {supervisor.JavaScript, "main.jsx"},
-	"typescript": {supervisor.TypeScript, ""},
-	"ts":         {supervisor.TypeScript, ""},
-	"deno":       {supervisor.TypeScript, ""},
-	"mts":        {supervisor.TypeScript, "main.mts"},
-	"tsx":        {supervisor.TypeScript, "main.tsx"},
-	"python":     {supervisor.Python, ""},
-	"py":         {supervisor.Python, ""},
-	"python3":    {supervisor.Python, ""},
-	"pyodide":    {supervisor.Python, ""},
-}
-
-// languageNames lists what a language argument may be: the languages
-// themselves, then their aliases.
-func (s *Server) languageNames() []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(aliases)) {
-		if _, ok := s.supervisor.Toolchain(aliases[name].language); ok {
-			names = append(names, name)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		return rank(a) - rank(b)
-	})
-	return names
-}
-
-func rank(name string) int {
-	if i := slices.Index([]string{"javascript", "typescript", "python"}, name); i >= 0 {
-		return i
-	}
-	return 3
-}
-
-// resolve finds the language that a client named.
-func (s *Server) resolve(name string) (alias, supervisor.Toolchain, error) {
-	a, ok := aliases[strings.ToLower(strings.TrimSpace(name))]
-	if ok {
-		if t, ok := s.supervisor.Toolchain(a.language); ok {
-			return a, t, nil
-		}
-	}
-	return alias{}, nil, fmt.Errorf("language %s is not known: use one of %s", quote(name), strings.Join(s.languageNames(), ", "))
-}
-
 // program checks the arguments and makes a Program of them. Its session, if it
 // has one, says its language where the arguments don't.
 func (s *Server) program(a runArgs, client, id string) (supervisor.Program, error) {
-	lang, err := s.languageOf(a.Language, a.SessionID)
+	language, file, err := s.resolve(a.Language, a.SessionID != "")
 	if err != nil {
 		return supervisor.Program{}, err
 	}
@@ -145,15 +85,12 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 	p := supervisor.Program{
 		ID:          id,
 		Client:      client,
-		Language:    lang.language,
-		Name:        path.Base(lang.file),
+		Language:    language,
+		Name:        file,
 		Code:        strings.TrimPrefix(a.Code, "\uFEFF"), // which Python takes for a mistake
 		Args:        a.Args,
 		Packages:    a.Packages,
 		Permissions: a.Permissions,
-	}
-	if lang.file == "" {
-		p.Name = ""
 	}
 	if a.Stdin != "" {
 		p.Stdin = strings.NewReader(a.Stdin)
@@ -172,19 +109,6 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 // maxOutput is the largest max_output_bytes: all that is kept of a run.
 func (s *Server) maxOutput() int64 {
 	return max(maxOutput, s.limits.Stdout+s.limits.Stderr+s.limits.Result)
-}
-
-// languageOf finds the language that a client named; none in a session is for the
-// session to say.
-func (s *Server) languageOf(name, session string) (alias, error) {
-	if name == "" && session != "" {
-		return alias{}, nil
-	}
-	if name == "" {
-		return alias{}, fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
-	}
-	lang, _, err := s.resolve(name)
-	return lang, err
 }
 
 // timeoutOf checks a number of seconds.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"rillbox/supervisor"
 )
 
 // What a model reads. It is told what the schemas do not say, in terms of what
@@ -14,7 +12,7 @@ import (
 // instructions are sent with the answer to initialize.
 func (s *Server) instructions() string {
 	return joined(
-		"Rillbox runs "+s.languages()+" programs in sandboxes on the user's machine. "+
+		"Rillbox runs "+inWords(s.each(func(l language) string { return l.title }))+" programs in sandboxes on the user's machine. "+
 			"Run code rather than guess: for arithmetic, for data, to try a library, to check code that you wrote.",
 		"run_code is the tool for nearly everything; it fetches what a program imports. "+
 			"install_packages fetches ahead of time, list_runtimes tells versions and limits, cancel_execution stops a run early.",
@@ -22,7 +20,7 @@ func (s *Server) instructions() string {
 			"session_id \"default\", or a name of your choice. Its languages share its files. "+
 			"Put data into files with write_file or the files argument rather than into the code, and look at them with read_file. "+
 			"Downloaded packages stay cached"+s.offlineClause(),
-		s.permissionWords(),
+		s.permissions(),
 		"In structured answers: a value without a JSON form is its printed form, as a string; truncated counts the bytes that are left out of a stream; "+
 			"state says whether the state of a session outlived a cell that was ended; files of a run without a session come with their text or base64; "+
 			"next_offset is absent when nothing is left.",
@@ -32,25 +30,15 @@ func (s *Server) instructions() string {
 }
 
 func (s *Server) runDescription() string {
-	var how []string
-	if _, ok := s.describe(supervisor.JavaScript); ok {
-		how = append(how, "JavaScript and TypeScript run on Deno, with top-level await: import npm packages by name "+
-			"(import _ from \"lodash\"), or npm:, jsr: and https: specifiers; node: built-ins and, in CommonJS, require() work. "+
-			"Types are stripped, not checked. export default gives the result.")
-	}
-	if _, ok := s.describe(supervisor.Python); ok {
-		how = append(how, "Python is CPython in WebAssembly (Pyodide), with top-level await: what is imported is installed by itself; "+
-			"the last expression's value is the result. No threads, subprocesses or sockets; packages with native code need a WebAssembly build.")
-	}
 	return joined(
 		"Runs a program in a sandbox and returns what it printed, its value and how it ended: "+
 			"to compute, to process data, to see what code really does.",
-		strings.Join(how, "\n"),
+		strings.Join(s.each(func(l language) string { return l.how }), "\n"),
 		"Without session_id each call is a new process that keeps nothing but downloaded packages. "+
 			"With one, the code is a cell: it sees the variables and imports of its language's cells before it, also after one that failed, and the files of all, and its last expression is the result in every language. "+
 			"A program cannot ask anybody: give all input in stdin or files.",
 		"display(value), open matplotlib figures, and a result that is a picture, a table or a chart come back as images and text.",
-		s.permissionWords(),
+		s.permissions(),
 		fmt.Sprintf("Limits: %s (timeout_seconds), installing packages apart; %s of memory; of output beyond %s the two ends (max_output_bytes).",
 			seconds(s.limits.Timeout), size(s.limits.Memory), size(maxOutput)),
 		"A program that fails is an answer: isError, the status, the output so far, and the error with its line numbers. "+
@@ -66,22 +54,6 @@ func (s *Server) installDescription() string {
 	return words + "run_code fetches what it needs by itself: use this to check that a package exists and works here, or to get a slow download done before."
 }
 
-// languages lists the languages for a sentence.
-func (s *Server) languages() string {
-	var names []string
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python} {
-		if _, ok := s.supervisor.Toolchain(language); ok {
-			names = append(names, map[supervisor.Language]string{
-				supervisor.JavaScript: "JavaScript", supervisor.TypeScript: "TypeScript", supervisor.Python: "Python",
-			}[language])
-		}
-	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
 func (s *Server) offlineClause() string {
 	if s.offline {
 		return ", and this server is offline: only cached ones can be used."
@@ -89,44 +61,36 @@ func (s *Server) offlineClause() string {
 	return "."
 }
 
-// permissionWords say what programs may reach, per engine where that differs.
-func (s *Server) permissionWords() string {
-	var per []string
-	same := true
+// permissions tells what programs may reach, per engine where that differs.
+func (s *Server) permissions() string {
+	var engines, granted []string
 	for _, t := range s.supervisor.Toolchains() {
 		d := t.Describe()
-		words := "no network, files, environment variables or subprocesses"
+		may := "no network, files, environment variables or subprocesses"
 		if len(d.Permissions) > 0 {
-			words = strings.Join(d.Permissions, " ") + ", and nothing else"
+			may = strings.Join(d.Permissions, " ") + ", and nothing else"
 		}
-		if slices.Contains(d.Languages, supervisor.Python) && slices.ContainsFunc(d.Permissions, grantsAnyFile) {
-			words += " (open() finds files only at paths that a flag names)"
+		for _, l := range languages {
+			if slices.Contains(d.Languages, l.name) && slices.ContainsFunc(d.Permissions, grantsAnyFile) {
+				may += l.anyFile
+			}
 		}
-		same = same && (len(per) == 0 || strings.HasSuffix(per[0], ": "+words))
-		per = append(per, languageWord(d.Languages)+": "+words)
+		engines = append(engines, strings.Join(languageNames(d.Languages), "/")+": "+may)
+		granted = append(granted, may)
 	}
-	if len(per) == 0 {
+	have := "(Deno permission flags) " + strings.Join(engines, "; ")
+	switch len(slices.Compact(granted)) {
+	case 0:
 		return ""
+	case 1:
+		have = granted[0]
 	}
-	if same {
-		_, words, _ := strings.Cut(per[0], ": ")
-		return "Programs have " + words + "; package downloads are apart from that. An error about a permission names the flag that only the operator can grant."
-	}
-	return "Programs have (Deno permission flags) " + strings.Join(per, "; ") + "; package downloads are apart from that. " +
-		"An error about a permission names the flag that only the operator can grant."
+	return "Programs have " + have + "; package downloads are apart from that. An error about a permission names the flag that only the operator can grant."
 }
 
 // grantsAnyFile says that a permission flag is for all files.
 func grantsAnyFile(flag string) bool {
 	return slices.Contains([]string{"--allow-all", "--allow-read", "--allow-write"}, flag)
-}
-
-func languageWord(languages []supervisor.Language) string {
-	var words []string
-	for _, language := range languages {
-		words = append(words, string(language))
-	}
-	return strings.Join(words, "/")
 }
 
 func joined(paragraphs ...string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -304,10 +305,16 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	if got.Code != "print(1)" {
 		t.Errorf("with a byte order mark the code is %q", got.Code)
 	}
-	for name, a := range aliases {
-		call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
-		if got.Language != a.language || got.Name != a.file {
-			t.Errorf("%s became %s %q", name, got.Language, got.Name)
+	for _, l := range languages {
+		for _, name := range slices.Concat([]string{string(l.name)}, l.aliases, l.syntaxes, l.modules) {
+			file := ""
+			if slices.Contains(l.syntaxes, name) || slices.Contains(l.modules, name) {
+				file = "main." + name
+			}
+			call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
+			if got.Language != l.name || got.Name != file {
+				t.Errorf("%s became %s %q", name, got.Language, got.Name)
+			}
 		}
 	}
 }

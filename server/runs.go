@@ -72,7 +72,7 @@ func guarded[T any](s *Server, ctx context.Context, news *stream, work func(cont
 
 func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, args installArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	lang, err := s.languageOf(args.Language, args.SessionID)
+	language, _, err := s.resolve(args.Language, args.SessionID != "")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
 		packages, err := s.install(ctx, session, supervisor.Program{
-			Client: client, Language: lang.language, Packages: args.Packages,
+			Client: client, Language: language, Packages: args.Packages,
 		}, news.emit)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause

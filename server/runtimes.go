@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"rillbox/supervisor"
 )
 
 // runtimesOutput is list_runtimes' structured result.
@@ -123,13 +121,4 @@ func permissionsText(flags []string) string {
 		return "none"
 	}
 	return strings.Join(flags, " ")
-}
-
-// describe returns the description of the engine of a language.
-func (s *Server) describe(language supervisor.Language) (supervisor.Description, bool) {
-	t, ok := s.supervisor.Toolchain(language)
-	if !ok {
-		return supervisor.Description{}, false
-	}
-	return t.Describe(), true
 }

@@ -65,7 +65,7 @@ type destroyOutput struct {
 
 func (s *Server) addSessionTools() {
 	create := schemaFor[createArgs]()
-	s.describeLanguage(create)
+	s.describeLanguages(create)
 	idle := create.Properties["idle_timeout_seconds"]
 	idle.Minimum = new(minIdle.Seconds())
 	idle.Maximum = new(s.limits.MaxSessionIdle.Seconds())
@@ -111,7 +111,7 @@ func (s *Server) addSessionTools() {
 }
 
 func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, args createArgs) (*mcp.CallToolResult, error) {
-	language, err := s.resolveOptional(args.Language)
+	language, _, err := s.resolve(args.Language, true)
 	if err == nil {
 		err = errors.Join(checkList("packages", args.Packages), checkList("permissions", args.Permissions))
 	}
@@ -138,7 +138,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 }
 
 func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, args resetArgs) (*mcp.CallToolResult, error) {
-	language, err := s.resolveOptional(args.Language)
+	language, _, err := s.resolve(args.Language, true)
 	reset := supervisor.Reset{Language: language, Files: args.Files, Variables: args.Variables == nil || *args.Variables}
 	if err == nil && !reset.Files && !reset.Variables {
 		err = errors.New("reset_session with variables false resets nothing: say files true, or leave variables out")
@@ -219,15 +219,6 @@ func languageNames(languages []supervisor.Language) []string {
 		names = append(names, string(language))
 	}
 	return names
-}
-
-// resolveOptional finds the language that a client named, if it did.
-func (s *Server) resolveOptional(name string) (supervisor.Language, error) {
-	if name == "" {
-		return "", nil
-	}
-	lang, _, err := s.resolve(name)
-	return lang.language, err
 }
 
 // orDefault is the handle that a call of a file tool means.

@@ -16,7 +16,9 @@ import (
 // addTools registers the tools.
 func (s *Server) addTools() {
 	run := schemaFor[runArgs]()
-	s.describeLanguage(run)
+	s.describeLanguages(run)
+	run.Properties["packages"].Description += s.packageExamples()
+	run.Properties["args"].Description = strings.Join(s.each(func(l language) string { return l.args }), " or ") + "."
 	timeout := run.Properties["timeout_seconds"]
 	timeout.Minimum = new(minTimeout.Seconds())
 	timeout.Maximum = new(s.limits.MaxTimeout.Seconds())
@@ -126,15 +128,6 @@ func plain(s *jsonschema.Schema) {
 	plain(s.Items)
 	for _, property := range s.Properties {
 		plain(property)
-	}
-}
-
-func (s *Server) describeLanguage(schema *jsonschema.Schema) {
-	language := schema.Properties["language"]
-	for _, name := range s.languageNames() {
-		if name == string(aliases[name].language) || strings.HasSuffix(name, "sx") { // what is written otherwise, not named otherwise
-			language.Enum = append(language.Enum, name)
-		}
 	}
 }
 
