@@ -38,11 +38,11 @@ func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing
 		info := displayInfo{Text: map[string]string{}}
 		picture := s.picture(out, i+1, display, sh)
 		for _, media := range slices.Sorted(maps.Keys(display)) {
-			switch text := valid(display[media]); {
+			switch text := display[media]; {
 			case slices.Contains(pictureTypes, media):
 				info.Types = append(info.Types, media)
 			case !isText(media):
-				info.Types = append(info.Types, valid(media))
+				info.Types = append(info.Types, media)
 				if picture != nil {
 					continue
 				}
@@ -55,7 +55,7 @@ func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing
 				keep(out, i+1, media, []byte(text), sh, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
 			default:
 				most -= len(text)
-				info.Text[valid(media)] = text
+				info.Text[media] = text
 			}
 		}
 		out.Displays = append(out.Displays, info)

@@ -32,13 +32,11 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 			links = append(links, uri)
 		}
 	}
-	if sizes[0] > share {
-		keep(outName(r.Combined), textOf(r.Stdout).text)
-		r.Stdout = shortened(r.Stdout, share)
-	}
-	if sizes[1] > share {
-		keep("stderr", textOf(r.Stderr).text)
-		r.Stderr = shortened(r.Stderr, share)
+	for i, stream := range []*supervisor.Captured{&r.Stdout, &r.Stderr} {
+		if sizes[i] > share {
+			keep([]string{outName(r.Combined), "stderr"}[i], textOf(*stream).text)
+			*stream = shortened(*stream, share)
+		}
 	}
 	notes := slices.Clip(r.Notes)
 	if sizes[2] > share {

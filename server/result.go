@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"rillbox/supervisor"
@@ -11,23 +12,23 @@ import (
 
 // runOutput is run_code's structured result.
 type runOutput struct {
-	Status          string          `json:"status"`    // How the run ended; anything but completed also sets isError
-	ExitCode        int             `json:"exit_code"` // The program's exit code; 128 + n when signal n ended it
-	*Streams                        // Absent with output combined
-	Output          *string         `json:"output,omitempty"`     // Both streams as one, with output combined
-	Truncated       *truncated      `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
-	Result          json.RawMessage `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
-	Error           *guestError     `json:"error,omitempty"`      // What went wrong; absent when nothing did
-	DurationMS      int64           `json:"duration_ms"`          // Wall-clock time of the program itself
-	CPUMS           int64           `json:"cpu_ms"`               // Processor time, the runtime's start included
-	PeakMemoryBytes int64           `json:"peak_memory_bytes"`    // The most memory that was in use at once, the runtime's own included
-	Packages        []packageInfo   `json:"packages"`             // The packages that the program's imports and the packages argument resolved to
-	ExecutionID     string          `json:"execution_id"`         // Names this run
-	SessionID       string          `json:"session_id,omitempty"` // The session that it was a cell of; absent when it was none
-	State           string          `json:"state,omitempty"`      // Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself
-	Displays        []displayInfo   `json:"displays,omitempty"`   // What the program showed (display(), figures, a value's richer forms), in order; absent when nothing
-	Files           []changedFile   `json:"files,omitempty"`      // Files that the program made or changed in its current directory; absent when it has none, or changed none
-	Notes           []string        `json:"notes,omitempty"`      // What was chosen on the program's behalf
+	Status          supervisor.Status      `json:"status"`    // How the run ended; anything but completed also sets isError
+	ExitCode        int                    `json:"exit_code"` // The program's exit code; 128 + n when signal n ended it
+	*Streams                               // Absent with output combined
+	Output          *string                `json:"output,omitempty"`     // Both streams as one, with output combined
+	Truncated       *truncated             `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
+	Result          json.RawMessage        `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
+	Error           *supervisor.GuestError `json:"error,omitempty"`      // What went wrong; absent when nothing did
+	DurationMS      int64                  `json:"duration_ms"`          // Wall-clock time of the program itself
+	CPUMS           int64                  `json:"cpu_ms"`               // Processor time, the runtime's start included
+	PeakMemoryBytes int64                  `json:"peak_memory_bytes"`    // The most memory that was in use at once, the runtime's own included
+	Packages        []supervisor.Package   `json:"packages"`             // The packages that the program's imports and the packages argument resolved to
+	ExecutionID     string                 `json:"execution_id"`         // Names this run
+	SessionID       string                 `json:"session_id,omitempty"` // The session that it was a cell of; absent when it was none
+	State           supervisor.State       `json:"state,omitempty"`      // Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself
+	Displays        []displayInfo          `json:"displays,omitempty"`   // What the program showed (display(), figures, a value's richer forms), in order; absent when nothing
+	Files           []changedFile          `json:"files,omitempty"`      // Files that the program made or changed in its current directory; absent when it has none, or changed none
+	Notes           []string               `json:"notes,omitempty"`      // What was chosen on the program's behalf
 }
 
 // Streams are what the program wrote.
@@ -52,23 +53,10 @@ type truncated struct {
 	Output int64 `json:"output,omitempty"` // Bytes left out of both as one
 }
 
-type guestError struct {
-	Name      string `json:"name"`                // The error's class, or what ended the run
-	Message   string `json:"message"`             // What it says
-	Traceback string `json:"traceback,omitempty"` // Where in the program it happened
-}
-
-type packageInfo struct {
-	Name    string `json:"name"`    // The package's name
-	Version string `json:"version"` // Its exact version
-	Source  string `json:"source"`  // Where it came from: npm, jsr, url, pyodide or index
-	Cached  bool   `json:"cached"`  // True when nothing had to be fetched for it
-}
-
 // installOutput is install_packages' structured result.
 type installOutput struct {
-	Packages   []packageInfo `json:"packages"`    // What the request resolved to, dependencies included
-	DurationMS int64         `json:"duration_ms"` // How long it took
+	Packages   []supervisor.Package `json:"packages"`    // What the request resolved to, dependencies included
+	DurationMS int64                `json:"duration_ms"` // How long it took
 }
 
 // cancelOutput is cancel_execution's structured result.
@@ -86,17 +74,16 @@ const maxValueDepth = 64
 func runOutputOf(r supervisor.Result) runOutput {
 	stdout, stderr := textOf(r.Stdout), textOf(r.Stderr)
 	out := runOutput{
-		Status:          string(r.Status),
+		Status:          r.Status,
 		ExitCode:        r.ExitCode,
 		DurationMS:      r.Duration.Milliseconds(),
 		CPUMS:           r.CPU.Milliseconds(),
 		PeakMemoryBytes: r.PeakMemory,
-		Packages:        packageInfos(r.Packages),
+		Packages:        listed(r.Packages),
 		ExecutionID:     r.ExecutionID,
-		State:           string(r.State),
-	}
-	for _, note := range r.Notes {
-		out.Notes = append(out.Notes, valid(note))
+		State:           r.State,
+		Error:           r.Error,
+		Notes:           slices.Clip(r.Notes),
 	}
 	left := truncated{Stdout: stdout.omitted, Stderr: stderr.omitted}
 	if r.Combined {
@@ -113,9 +100,6 @@ func runOutputOf(r supervisor.Result) runOutput {
 			name := []string{outName(r.Combined), "stderr"}[i]
 			out.Notes = append(out.Notes, fmt.Sprintf("%d bytes of %s are not UTF-8; each is shown as \uFFFD.", n, name))
 		}
-	}
-	if r.Error != nil {
-		out.Error = &guestError{Name: valid(r.Error.Name), Message: valid(r.Error.Message), Traceback: valid(r.Error.Traceback)}
 	}
 	if len(r.Value) > 0 {
 		var note string
@@ -151,14 +135,9 @@ func jsonString(s string) json.RawMessage {
 	return quoted
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-func packageInfos(packages []supervisor.Package) []packageInfo {
-	infos := make([]packageInfo, 0, len(packages)) // a list, never null
-	for _, p := range packages {
-		infos = append(infos, packageInfo{valid(p.Name), valid(p.Version), valid(p.Source), p.Cached})
-	}
-	return infos
+// listed are packages as a list, never null.
+func listed(packages []supervisor.Package) []supervisor.Package {
+	return append([]supervisor.Package{}, packages...)
 }
 
 // maxNote is how many bytes of a note it carries.
@@ -179,7 +158,7 @@ func (o runOutput) text() string {
 	fmt.Fprintf(&b, "%s: exit code %d, %d ms (CPU %d ms, peak memory %s)\n",
 		o.Status, o.ExitCode, o.DurationMS, o.CPUMS, size(o.PeakMemoryBytes))
 	if e := o.Error; e != nil {
-		fmt.Fprintf(&b, "\nerror: %s\n", e.text())
+		fmt.Fprintf(&b, "\nerror: %s\n", errorText(e))
 	}
 	printed := false
 	for _, stream := range o.streams() {
@@ -196,7 +175,7 @@ func (o runOutput) text() string {
 			fmt.Fprintf(&b, "\ndisplay: %s", ended(display.plain(i+1)))
 		}
 	}
-	if o.Status == string(supervisor.Completed) && !printed && o.Result == nil && len(o.Displays) == 0 {
+	if o.Status == supervisor.Completed && !printed && o.Result == nil && len(o.Displays) == 0 {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
 	}
 	if len(o.Packages) > 0 {
@@ -206,7 +185,7 @@ func (o runOutput) text() string {
 		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, supervisor.ShowName(f.Path), size(f.SizeBytes))
 	}
 	if o.SessionID != "" {
-		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[string]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
+		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[supervisor.State]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
 	}
 	for _, note := range o.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", supervisor.ShowLine(note, maxNote))
@@ -225,14 +204,14 @@ func outName(isCombined bool) string {
 // streams are what the program wrote, by name and text.
 func (o runOutput) streams() [][2]string {
 	if o.Output != nil {
-		return [][2]string{{outName(true), *o.Output}}
+		return [][2]string{{"output", *o.Output}}
 	}
-	return [][2]string{{outName(false), o.Stdout}, {"stderr", o.Stderr}}
+	return [][2]string{{"stdout", o.Stdout}, {"stderr", o.Stderr}}
 }
 
-// text is the traceback, which in both languages names the error itself, or
-// what stands for it.
-func (e *guestError) text() string {
+// errorText is the traceback, which in most languages names the error itself, or what
+// stands for it.
+func errorText(e *supervisor.GuestError) string {
 	title := supervisor.ShowName(e.Name) + ": " + e.Message
 	traceback := strings.TrimRight(supervisor.ShowNameIn(e.Traceback, e.Name), "\n")
 	switch {
@@ -254,7 +233,7 @@ func valueText(value json.RawMessage) string {
 	return string(value)
 }
 
-func packagesText(packages []packageInfo) string {
+func packagesText(packages []supervisor.Package) string {
 	var parts []string
 	for _, p := range packages {
 		from := supervisor.ShowName(p.Source)
@@ -279,4 +258,13 @@ func ended(s string) string {
 		return s
 	}
 	return s + "\n"
+}
+
+// StructuredResult is run_code's structured content for a run's result, with all
+// forms of what the program displayed, which `rillbox run --json` prints.
+func StructuredResult(r supervisor.Result) any {
+	return struct {
+		runOutput
+		Displays []supervisor.Display `json:"displays,omitempty"`
+	}{runOutputOf(r), r.Displays}
 }

@@ -161,7 +161,7 @@ func TestResults(t *testing.T) {
 			res := call(t, session, "run_code", anyRun)
 			checkOutput(t, session, "run_code", res)
 			out := structured[runOutput](t, res)
-			if out.Status != string(row.result.Status) {
+			if out.Status != row.result.Status {
 				t.Errorf("status %q, want %q", out.Status, row.result.Status)
 			}
 			if want := row.result.Status != supervisor.Completed; res.IsError != want {

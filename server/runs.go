@@ -105,7 +105,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)
 	}
-	out := installOutput{Packages: packageInfos(packages), DurationMS: time.Since(start).Milliseconds()}
+	out := installOutput{Packages: listed(packages), DurationMS: time.Since(start).Milliseconds()}
 	return answer(out, "installed: "+packagesText(out.Packages)), nil
 }
 

@@ -41,17 +41,17 @@ type destroyArgs struct {
 type listSessionsArgs struct{}
 
 type sessionInfo struct {
-	SessionID          string        `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
-	Language           string        `json:"language,omitempty"`   // That of a cell that names none
-	Languages          []string      `json:"languages"`            // Those that have a process now
-	AgeSeconds         float64       `json:"age_seconds"`          // How long ago it was made
-	IdleSeconds        float64       `json:"idle_seconds"`         // How long ago it was last used
-	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds"` // It ends by itself after so long without use
-	Running            bool          `json:"running"`              // Whether a cell is running now
-	MemoryBytes        int64         `json:"memory_bytes"`         // Memory that its processes use
-	Files              int64         `json:"files"`                // How many files and folders its workspace holds
-	FileBytes          int64         `json:"file_bytes"`           // How many bytes they have
-	Packages           []packageInfo `json:"packages"`             // What was installed in it
+	SessionID          string               `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
+	Language           string               `json:"language,omitempty"`   // That of a cell that names none
+	Languages          []string             `json:"languages"`            // Those that have a process now
+	AgeSeconds         float64              `json:"age_seconds"`          // How long ago it was made
+	IdleSeconds        float64              `json:"idle_seconds"`         // How long ago it was last used
+	IdleTimeoutSeconds float64              `json:"idle_timeout_seconds"` // It ends by itself after so long without use
+	Running            bool                 `json:"running"`              // Whether a cell is running now
+	MemoryBytes        int64                `json:"memory_bytes"`         // Memory that its processes use
+	Files              int64                `json:"files"`                // How many files and folders its workspace holds
+	FileBytes          int64                `json:"file_bytes"`           // How many bytes they have
+	Packages           []supervisor.Package `json:"packages"`             // What was installed in it
 }
 
 type sessionsOutput struct {
@@ -193,7 +193,7 @@ func sessionInfoOf(i supervisor.SessionInfo) sessionInfo {
 		MemoryBytes:        i.Memory,
 		Files:              i.Files.Files,
 		FileBytes:          i.Files.Bytes,
-		Packages:           packageInfos(i.Packages),
+		Packages:           listed(i.Packages),
 	}
 }
 
@@ -208,7 +208,7 @@ func sessionText(i supervisor.SessionInfo) string {
 		i.ID, languages, time.Since(i.Created).Round(time.Second), time.Since(i.Used).Round(time.Second), i.Idle,
 		size(i.Memory), several(i.Files.Files, "file"), size(i.Files.Bytes))
 	if len(i.Packages) > 0 {
-		text += ", packages " + packagesText(packageInfos(i.Packages))
+		text += ", packages " + packagesText(listed(i.Packages))
 	}
 	return text
 }

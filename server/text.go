@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -42,22 +43,12 @@ func leftOut(n int64) string {
 
 // utf8Text returns b as text, each byte that is not UTF-8 as one U+FFFD, and
 // how many of those there are.
-func utf8Text(b []byte) (string, int64) {
+func utf8Text(b []byte) (text string, replaced int64) {
 	if utf8.Valid(b) {
 		return string(b), 0
 	}
-	var out strings.Builder
-	out.Grow(len(b) + len(b)/8)
-	var replaced int64
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			replaced++
-		}
-		out.WriteRune(r)
-		b = b[n:]
-	}
-	return out.String(), replaced
+	text = string([]rune(string(b)))
+	return text, int64(strings.Count(text, "\uFFFD") - bytes.Count(b, []byte("\uFFFD")))
 }
 
 // partialRune is how many bytes at the end of b begin a character that is not
@@ -74,49 +65,25 @@ func partialRune(b []byte) int {
 	return 0
 }
 
+// escapes matches the escapes of JSON's strings, surrogates in pairs.
+var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|u[dD][89a-fA-F][[:xdigit:]]{2}|.)`)
+
 // mendSurrogates replaces each \uD800–\uDFFF escape that is not part of a pair
 // with \uFFFD, and says how many there were. Go decodes such JSON, yet clients
 // (Python's pydantic among them) refuse the whole message. raw must be valid
 // JSON; it is not changed.
-func mendSurrogates(raw []byte) ([]byte, int) {
-	mended, n := raw, 0
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		unit := escapedUnit(raw, i)
-		if unit < 0 { // some other escape: step over what it escapes
-			i++
-			continue
-		}
-		if unit >= 0xD800 && unit <= 0xDBFF {
-			if low := escapedUnit(raw, i+6); low >= 0xDC00 && low <= 0xDFFF {
-				i += 11
-				continue
-			}
-		}
-		if unit >= 0xD800 && unit <= 0xDFFF {
-			if n == 0 {
-				mended = bytes.Clone(raw)
-			}
-			n++
-			copy(mended[i:], `\ufffd`)
-		}
-		i += 5
+func mendSurrogates(raw []byte) (mended []byte, halves int) {
+	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
+		return raw, 0
 	}
-	return mended, n
-}
-
-// escapedUnit returns the UTF-16 unit of a \uXXXX escape at i, or -1.
-func escapedUnit(raw []byte, i int) int {
-	if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
-		return -1
-	}
-	n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
-	if err != nil {
-		return -1
-	}
-	return int(n)
+	mended = escapes.ReplaceAllFunc(raw, func(escape []byte) []byte {
+		if len(escape) != len(`\ud800`) {
+			return escape
+		}
+		halves++
+		return []byte(`\ufffd`)
+	})
+	return mended, halves
 }
 
 // depth is how deep arrays and objects nest in valid JSON.

@@ -44,7 +44,7 @@ func (s *Server) addTools() {
 	install := schemaFor[installArgs]()
 	install.Properties["packages"].MinItems = new(1)
 	installed := outputFor[installOutput]()
-	installed.Properties["packages"].Items = outputFor[packageInfo]()
+	installed.Properties["packages"].Items = outputFor[supervisor.Package]()
 	addTool[installArgs, installOutput](s, &mcp.Tool{
 		Name:         "install_packages",
 		Title:        "Install packages",
