@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +16,8 @@ import (
 	"rillbox/supervisor"
 )
 
-// runArgs are the arguments of run_code.
+// The arguments of the tools for runs.
+
 type runArgs struct {
 	Language       string   `json:"language,omitempty" jsonschema:"Absent, in a session: that of its last cell."`
 	Code           string   `json:"code" jsonschema:"The whole program; in a session, one cell."`
@@ -30,19 +32,16 @@ type runArgs struct {
 	Permissions    []string `json:"permissions,omitempty" jsonschema:"Deno permission flags (--allow-net=example.com) that narrow what the operator granted; [] means none. Absent: all that was granted."`
 }
 
-// installArgs are the arguments of install_packages.
 type installArgs struct {
 	Language  string   `json:"language,omitempty" jsonschema:"As in run_code."`
 	SessionID string   `json:"session_id,omitempty" jsonschema:"Installs them in this session as well."`
 	Packages  []string `json:"packages" jsonschema:"What to fetch, as in run_code."`
 }
 
-// cancelArgs are the arguments of cancel_execution.
 type cancelArgs struct {
 	ExecutionID string `json:"execution_id" jsonschema:"From its first progress message."`
 }
 
-// runtimesArgs are the arguments of list_runtimes.
 type runtimesArgs struct{}
 
 // combined is what run_code's output can be.
@@ -58,31 +57,35 @@ const (
 // minTimeout is the shortest timeout_seconds that makes sense.
 const minTimeout = 100 * time.Millisecond
 
-// program checks the arguments and makes a Program of them. Its session, if it
-// has one, says its language where the arguments don't.
-func (s *Server) program(a runArgs, client, id string) (supervisor.Program, error) {
+// program checks the arguments and makes a Program of them.
+func (s *Server) program(a runArgs, client, id string) (p supervisor.Program, err error) {
 	language, file, err := s.resolve(a.Language, a.SessionID != "")
 	if err != nil {
-		return supervisor.Program{}, err
+		return p, err
 	}
-	if err := checkSize("code", a.Code, s.limits.Code); err != nil {
-		return supervisor.Program{}, err
-	}
-	if err := checkSize("stdin", a.Stdin, s.limits.Stdin); err != nil {
-		return supervisor.Program{}, err
+	if err := cmp.Or(checkSize("code", a.Code, s.limits.Code), checkSize("stdin", a.Stdin, s.limits.Stdin)); err != nil {
+		return p, err
 	}
 	if i := strings.IndexByte(a.Code, 0); i >= 0 {
-		return supervisor.Program{}, fmt.Errorf("code holds a NUL character (at byte %d): a program is text; write it as an escape", i)
+		return p, fmt.Errorf("code holds a NUL character (at byte %d): a program is text; write it as an escape", i)
 	}
 	if strings.TrimSpace(a.Code) == "" {
-		return supervisor.Program{}, fmt.Errorf("code is empty: send the program to run")
+		return p, fmt.Errorf("code is empty: send the program to run")
 	}
-	for name, list := range map[string][]string{"packages": a.Packages, "args": a.Args, "permissions": a.Permissions} {
-		if err := checkList(name, list); err != nil {
-			return supervisor.Program{}, err
-		}
+	if err := cmp.Or(checkList("packages", a.Packages), checkList("args", a.Args), checkList("permissions", a.Permissions)); err != nil {
+		return p, err
 	}
-	p := supervisor.Program{
+	if a.Output != "" && a.Output != combined {
+		return p, fmt.Errorf("output %s is not known: use %q, or leave it out for stdout and stderr apart", quote(a.Output), combined)
+	}
+	if m := a.MaxOutputBytes; m != nil && (*m < minOutput || *m > s.maxOutput()) {
+		return p, fmt.Errorf("max_output_bytes %d is out of range: use %d to %d, or leave it out for %d", *m, minOutput, s.maxOutput(), maxOutput)
+	}
+	timeout, err := timeoutOf("timeout_seconds", a.TimeoutSeconds, minTimeout, s.limits.MaxTimeout, s.limits.Timeout)
+	if err != nil {
+		return p, err
+	}
+	p = supervisor.Program{
 		ID:          id,
 		Client:      client,
 		Language:    language,
@@ -91,19 +94,13 @@ func (s *Server) program(a runArgs, client, id string) (supervisor.Program, erro
 		Args:        a.Args,
 		Packages:    a.Packages,
 		Permissions: a.Permissions,
+		Combined:    a.Output == combined,
+		Timeout:     timeout,
 	}
 	if a.Stdin != "" {
 		p.Stdin = strings.NewReader(a.Stdin)
 	}
-	if a.Output != "" && a.Output != combined {
-		return supervisor.Program{}, fmt.Errorf("output %s is not known: use %q, or leave it out for stdout and stderr apart", quote(a.Output), combined)
-	}
-	p.Combined = a.Output == combined
-	if m := a.MaxOutputBytes; m != nil && (*m < minOutput || *m > s.maxOutput()) {
-		return supervisor.Program{}, fmt.Errorf("max_output_bytes %d is out of range: use %d to %d, or leave it out for %d", *m, minOutput, s.maxOutput(), maxOutput)
-	}
-	p.Timeout, err = timeoutOf("timeout_seconds", a.TimeoutSeconds, minTimeout, s.limits.MaxTimeout, s.limits.Timeout)
-	return p, err
+	return p, nil
 }
 
 // maxOutput is the largest max_output_bytes: all that is kept of a run.
@@ -236,25 +233,23 @@ func kindOf(raw json.RawMessage) string {
 	return kind
 }
 
+// kinds are the kinds of JSON values by their first byte; others are numbers.
+var kinds = map[byte]string{'{': "an object", '[': "a list", '"': "a string", 't': "a boolean", 'f': "a boolean", 'n': "null"}
+
 func outerKind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return "nothing"
 	}
-	switch raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	default:
-		return "a number"
+	return cmp.Or(kinds[raw[0]], "a number")
+}
+
+// valueOr is the value of an argument, otherwise where it is absent.
+func valueOr[T any](value *T, otherwise T) T {
+	if value == nil {
+		return otherwise
 	}
+	return *value
 }
 
 // quote shows a client's word back, shortened.

@@ -29,14 +29,14 @@ var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"
 // where they are too large; drawings (SVG) as resources; the rest as text. What
 // can't be shown becomes a file of the workspace, if there is one, and is told of.
 // All their texts have most bytes.
-func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing, most int) (content []mcp.Content) {
+func (s *Server) show(out *runOutput, displays []supervisor.Display, files *runFiles, most int) (content []mcp.Content) {
 	var result string
 	if json.Unmarshal(out.Result, &result) != nil {
 		result = ""
 	}
 	for i, display := range displays {
 		info := displayInfo{Text: map[string]string{}}
-		picture := s.picture(out, i+1, display, sh)
+		picture := s.picture(out, i+1, display, files)
 		for _, media := range slices.Sorted(maps.Keys(display)) {
 			switch text := display[media]; {
 			case slices.Contains(pictureTypes, media):
@@ -47,12 +47,12 @@ func (s *Server) show(out *runOutput, displays []supervisor.Display, sh *sharing
 					continue
 				}
 				if data, ok := decode64(out, i+1, media, display[media]); ok {
-					keep(out, i+1, media, data, sh, "is no form that is shown")
+					keep(out, i+1, media, data, files, "is no form that is shown")
 				}
 			case media == "text/plain" && text == result && text != "":
 				info.isResult = true
 			case len(text) > most:
-				keep(out, i+1, media, []byte(text), sh, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
+				keep(out, i+1, media, []byte(text), files, fmt.Sprintf("has %s and is left out", size(int64(len(text)))))
 			default:
 				most -= len(text)
 				info.Text[media] = text
@@ -76,7 +76,7 @@ func isText(mime string) bool {
 }
 
 // picture is the best picture of a display, nil when there is none that can be shown.
-func (s *Server) picture(out *runOutput, number int, display supervisor.Display, sh *sharing) mcp.Content {
+func (s *Server) picture(out *runOutput, number int, display supervisor.Display, files *runFiles) mcp.Content {
 	for _, media := range pictureTypes {
 		encoded, ok := display[media]
 		if !ok {
@@ -88,11 +88,11 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 		}
 		fitting, err := s.pictures.fit(data)
 		if err != nil {
-			keep(out, number, media, data, sh, fmt.Sprintf("can't be shown: %v", err))
+			keep(out, number, media, data, files, fmt.Sprintf("can't be shown: %v", err))
 			return nil
 		}
 		if fitting.note != "" {
-			out.Notes = append(out.Notes, fmt.Sprintf("Display %d is %s.", number, fitting.note))
+			out.note("Display %d is %s.", number, fitting.note)
 		}
 		return fitting.content()
 	}
@@ -103,18 +103,18 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 func decode64(out *runOutput, number int, media, text string) (data []byte, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("Display %d: its %s is not base64.", number, supervisor.ShowName(media)))
+		out.note("Display %d: its %s is not base64.", number, supervisor.ShowName(media))
 	}
 	return data, err == nil
 }
 
 // keep makes a file of one form of a display, under a name that is free, and tells
 // of it, or why there is none.
-func keep(out *runOutput, number int, media string, data []byte, sh *sharing, why string) {
+func keep(out *runOutput, number int, media string, data []byte, files *runFiles, why string) {
 	note := fmt.Sprintf("Display %d: its %s %s", number, supervisor.ShowName(media), why)
-	if sh.files == nil {
+	if files.dir == nil {
 		note += "; a session, or files given with the run, would keep it as a file."
-	} else if file, err := sh.add(data, media); err != nil {
+	} else if file, err := files.add(data, media); err != nil {
 		note += fmt.Sprintf(", and can't be kept as a file: %v.", err)
 	} else {
 		note += fmt.Sprintf("; it is the file %s.", file)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// readArgs are the arguments of read_file.
+// The arguments of the tools for files.
+
 type readArgs struct {
 	Path      string `json:"path" jsonschema:"The file to read."`
 	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
@@ -33,14 +35,6 @@ func (a readArgs) check() error {
 	return nil
 }
 
-// limit is how many bytes are wanted, otherwise when the client does not say.
-func (a readArgs) limit(otherwise int64) int64 {
-	if a.Limit != nil {
-		return *a.Limit
-	}
-	return otherwise
-}
-
 // writeArgs are the arguments of write_file. Text is what content was called, and is
 // still taken.
 type writeArgs struct {
@@ -53,28 +47,23 @@ type writeArgs struct {
 
 // content is what to write.
 func (a writeArgs) content() ([]byte, error) {
-	if a.Content != nil && a.Text != nil {
-		return nil, errors.New("write_file has both content and text: give content")
-	}
-	if a.Content == nil {
-		a.Content = a.Text
-	}
+	text := cmp.Or(a.Content, a.Text)
 	switch {
-	case a.Content == nil && a.Base64 == nil:
+	case a.Content != nil && a.Text != nil:
+		return nil, errors.New("write_file has both content and text: give content")
+	case text == nil && a.Base64 == nil:
 		return nil, errors.New("write_file needs content, or base64 for bytes that are no text")
-	case a.Content != nil && a.Base64 != nil:
+	case text != nil && a.Base64 != nil:
 		return nil, errors.New("write_file has both content and base64: give one")
 	}
-	return fileContent{a.Content, a.Base64}.bytes("write_file")
+	return fileContent{text, a.Base64}.bytes("write_file")
 }
 
-// listArgs are the arguments of list_files.
 type listArgs struct {
 	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
 	Glob      string `json:"glob,omitempty" jsonschema:"* and ? within a name, ** for any folders: *.csv is at the top only, **/*.csv anywhere, data all in that folder."`
 }
 
-// deleteArgs are the arguments of delete_file.
 type deleteArgs struct {
 	Path      string `json:"path" jsonschema:"What to delete."`
 	SessionID string `json:"session_id,omitempty" jsonschema:"Absent: \"default\"."`
@@ -127,25 +116,21 @@ func (a fileArgs) bytes() (map[string][]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		what := fmt.Sprintf("files[%s]", quote(name))
 		var content fileContent
+		var err error
 		switch kind := outerKind(a[name]); kind {
 		case "a string":
-			content.Text = new(string)
-			if err := json.Unmarshal(a[name], content.Text); err != nil {
-				return nil, fmt.Errorf("%s: %w", what, err)
-			}
+			err = json.Unmarshal(a[name], &content.Text)
 		case "an object":
-			var err error
-			if content, err = decodeArgs[fileContent](what, a[name]); err != nil {
-				return nil, err
-			}
+			content, err = decodeArgs[fileContent](what, a[name])
 		default:
-			return nil, fmt.Errorf(`%s must be the text as a string, or the bytes as {"base64": "…"}, got %s`, what, kind)
+			err = fmt.Errorf(`%s must be the text as a string, or the bytes as {"base64": "…"}, got %s`, what, kind)
 		}
-		data, err := content.bytes(what)
+		if err == nil {
+			files[name], err = content.bytes(what)
+		}
 		if err != nil {
 			return nil, err
 		}
-		files[name] = data
 	}
 	return files, nil
 }

@@ -39,8 +39,8 @@ var errNoPicture = errors.New("it is not a PNG, JPEG, GIF or WebP picture")
 // pictures makes guests' pictures fit for models.
 type pictures struct{ scaling sync.Mutex }
 
-// shown is a picture as a model gets it.
-type shown struct {
+// picture is a picture as a model gets it.
+type picture struct {
 	data          []byte
 	mime          string
 	width, height int
@@ -48,40 +48,40 @@ type shown struct {
 	note string
 }
 
-func (s shown) content() *mcp.ImageContent {
-	return &mcp.ImageContent{Data: s.data, MIMEType: s.mime}
+func (p picture) content() *mcp.ImageContent {
+	return &mcp.ImageContent{Data: p.data, MIMEType: p.mime}
 }
 
 // fit gives the picture as it is where it is small enough, and else scaled down
 // and encoded anew. Its error says why it can only be had as a file.
-func (p *pictures) fit(data []byte) (shown, error) {
+func (p *pictures) fit(data []byte) (picture, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || config.Width <= 0 || config.Height <= 0 {
-		return shown{}, errNoPicture
+		return picture{}, errNoPicture
 	}
 	was := fmt.Sprintf("%d × %d pixels, %s", config.Width, config.Height, size(int64(len(data))))
 	if len(data) <= maxPictureBytes && max(config.Width, config.Height) <= maxPictureSide {
-		return shown{data: data, mime: "image/" + format, width: config.Width, height: config.Height}, nil
+		return picture{data: data, mime: "image/" + format, width: config.Width, height: config.Height}, nil
 	}
 	switch {
 	case format != "png" && format != "jpeg":
-		return shown{}, fmt.Errorf("it is too large to be shown (%s), and a %s is not scaled down", was, format)
+		return picture{}, fmt.Errorf("it is too large to be shown (%s), and a %s is not scaled down", was, format)
 	case tooLarge(data, config):
-		return shown{}, fmt.Errorf("it is too large to be shown (%s), also to be scaled down", was)
+		return picture{}, fmt.Errorf("it is too large to be shown (%s), also to be scaled down", was)
 	case tooManyScans(data, format):
-		return shown{}, fmt.Errorf("it is too large to be shown (%s), and has too many scans to be scaled down", was)
+		return picture{}, fmt.Errorf("it is too large to be shown (%s), and has too many scans to be scaled down", was)
 	}
 	p.scaling.Lock()
 	defer p.scaling.Unlock()
-	picture, err := decode(data)
+	decoded, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return shown{}, fmt.Errorf("it is too large to be shown (%s), and cannot be scaled down: %w", was, err)
+		return picture{}, fmt.Errorf("it is too large to be shown (%s), and cannot be scaled down: %w", was, err)
 	}
-	small, err := shrink(picture, format)
+	small, err := shrink(decoded, format)
 	if err != nil {
-		return shown{}, fmt.Errorf("it is too large to be shown (%s), and cannot be scaled down: %w", was, err)
+		return picture{}, fmt.Errorf("it is too large to be shown (%s), and cannot be scaled down: %w", was, err)
 	}
-	small.note = fmt.Sprintf("scaled down from %s", was)
+	small.note = "scaled down from " + was
 	return small, nil
 }
 
@@ -95,20 +95,15 @@ func DecodePicture(data []byte, side int) (image.Image, error) {
 	if tooLarge(data, config) || tooManyScans(data, format) {
 		return nil, fmt.Errorf("it is too large to be shown (%d × %d pixels, %s)", config.Width, config.Height, size(int64(len(data))))
 	}
-	picture, err := decode(data)
+	decoded, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	return scale(picture, float64(side)), nil
+	return scale(decoded, float64(side)), nil
 }
 
 func tooLarge(data []byte, config image.Config) bool {
 	return len(data) > maxScaleBytes || int64(config.Width)*int64(config.Height) > maxScalePixels
-}
-
-func decode(data []byte) (image.Image, error) {
-	picture, _, err := image.Decode(bytes.NewReader(data))
-	return picture, err
 }
 
 func tooManyScans(data []byte, format string) bool {
@@ -120,33 +115,33 @@ var startOfScan = []byte{0xff, 0xda}
 
 // shrink makes a picture smaller until its sides and bytes are small enough. A
 // PNG stays one where that is enough; else it becomes a JPEG on white.
-func shrink(picture image.Image, format string) (shown, error) {
+func shrink(img image.Image, format string) (picture, error) {
 	side := float64(maxPictureSide)
-	picture = scale(picture, side)
+	img = scale(img, side)
 	for ; side >= 100; side *= 0.7 {
-		picture = scale(picture, side)
+		img = scale(img, side)
 		var out bytes.Buffer
 		err := errors.ErrUnsupported
 		if format == "png" {
-			err = png.Encode(&out, picture)
+			err = png.Encode(&out, img)
 			if err == nil && out.Len() > maxPictureBytes {
-				format, picture = "jpeg", onWhite(picture)
+				format, img = "jpeg", onWhite(img)
 				out.Reset()
 			}
 		}
 		if format == "jpeg" {
-			err = jpeg.Encode(&out, picture, &jpeg.Options{Quality: 85})
+			err = jpeg.Encode(&out, img, &jpeg.Options{Quality: 85})
 		}
 		if err != nil {
-			return shown{}, err
+			return picture{}, err
 		}
 		if out.Len() <= maxPictureBytes {
-			size := picture.Bounds()
-			return shown{data: out.Bytes(), mime: "image/" + format, width: size.Dx(), height: size.Dy()}, nil
+			size := img.Bounds()
+			return picture{data: out.Bytes(), mime: "image/" + format, width: size.Dx(), height: size.Dy()}, nil
 		}
-		side = min(side, float64(max(picture.Bounds().Dx(), picture.Bounds().Dy())))
+		side = min(side, float64(max(img.Bounds().Dx(), img.Bounds().Dy())))
 	}
-	return shown{}, errors.New("it does not become small enough") // no JPEG of 100 × 100 has a MiB
+	return picture{}, errors.New("it does not become small enough") // no JPEG of 100 × 100 has a MiB
 }
 
 // scale makes a picture's longer side no longer than side. It halves first:

@@ -46,7 +46,7 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if err != nil {
 		return nil, err
 	}
-	file, err := dir.Read(args.Path, args.Offset, args.limit(readText))
+	file, err := dir.Read(args.Path, args.Offset, valueOr(args.Limit, readText))
 	switch {
 	case err != nil:
 		return nil, hinted(err)
@@ -55,9 +55,9 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	}
 	out := readOutput{Path: file.Name, URI: fileURI(session, file.Name), SizeBytes: file.Size, MIMEType: file.Type, Offset: file.Offset}
 	if args.Encoding == "" && args.Offset == 0 && args.Limit == nil && strings.HasPrefix(http.DetectContentType(file.Data), "image/") {
-		picture, err := s.wholePicture(dir, file)
+		pic, err := s.wholePicture(dir, file)
 		if err == nil {
-			return out.showing(picture), nil
+			return out.showing(pic), nil
 		}
 		out.Notes = append(out.Notes, fmt.Sprintf("It is not shown as a picture: %v.", err))
 	}
@@ -65,7 +65,7 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if args.Encoding == "text" || args.Encoding == "" && file.Text {
 		given = out.asText(file)
 	} else {
-		given = out.asBase64(file, args.limit(readBase64))
+		given = out.asBase64(file, valueOr(args.Limit, readBase64))
 	}
 	if next := file.Offset + int64(given); next < file.Size && given > 0 {
 		out.NextOffset = &next
@@ -74,24 +74,24 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 }
 
 // wholePicture reads all of a file that begins like a picture.
-func (s *Server) wholePicture(dir *workspace.Dir, begin workspace.Content) (shown, error) {
+func (s *Server) wholePicture(dir *workspace.Dir, begin workspace.Content) (picture, error) {
 	if begin.Size > maxScaleBytes {
-		return shown{}, fmt.Errorf("it has more than %s", size(maxScaleBytes))
+		return picture{}, fmt.Errorf("it has more than %s", size(maxScaleBytes))
 	}
 	whole, err := dir.Read(begin.Name, 0, maxScaleBytes)
 	if err != nil {
-		return shown{}, err
+		return picture{}, err
 	}
 	return s.pictures.fit(whole.Data)
 }
 
 // showing is the answer for a picture.
-func (o readOutput) showing(picture shown) *mcp.CallToolResult {
-	o.Encoding, o.Width, o.Height = "image", picture.width, picture.height
-	if picture.note != "" {
-		o.Notes = append(o.Notes, "The image is "+picture.note+".")
+func (o readOutput) showing(pic picture) *mcp.CallToolResult {
+	o.Encoding, o.Width, o.Height = "image", pic.width, pic.height
+	if pic.note != "" {
+		o.Notes = append(o.Notes, "The image is "+pic.note+".")
 	}
-	return answer(o, o.text(0), picture.content())
+	return answer(o, o.text(0), pic.content())
 }
 
 // asText gives the content as text, up to the last whole character, and says

@@ -98,7 +98,7 @@ func runOutputOf(r supervisor.Result) runOutput {
 	for i, n := range []int64{stdout.replaced, stderr.replaced} {
 		if n > 0 {
 			name := []string{outName(r.Combined), "stderr"}[i]
-			out.Notes = append(out.Notes, fmt.Sprintf("%d bytes of %s are not UTF-8; each is shown as \uFFFD.", n, name))
+			out.note("%d bytes of %s are not UTF-8; each is shown as \uFFFD.", n, name)
 		}
 	}
 	if len(r.Value) > 0 {
@@ -108,6 +108,11 @@ func runOutputOf(r supervisor.Result) runOutput {
 		}
 	}
 	return out
+}
+
+// note tells one thing more.
+func (o *runOutput) note(format string, args ...any) {
+	o.Notes = append(o.Notes, fmt.Sprintf(format, args...))
 }
 
 // value makes the guest's value fit for any client: JSON that every parser
@@ -212,7 +217,7 @@ func (o runOutput) streams() [][2]string {
 // errorText is the traceback, which in most languages names the error itself, or what
 // stands for it.
 func errorText(e *supervisor.GuestError) string {
-	title := supervisor.ShowName(e.Name) + ": " + e.Message
+	title := supervisor.ShowName(strings.ToValidUTF8(e.Name, "\uFFFD")) + ": " + e.Message
 	traceback := strings.TrimRight(supervisor.ShowNameIn(e.Traceback, e.Name), "\n")
 	switch {
 	case e.Traceback == "":

@@ -1,9 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
-	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,11 +13,11 @@ import (
 	"rillbox/workspace"
 )
 
-// sharing is the directory that one run shares with its client: its session's
+// runFiles is the directory that one run shares with its client: its session's
 // workspace, the operator's own directory, or one of its own when files came
 // with it. The zero value is none.
-type sharing struct {
-	files   *workspace.Dir
+type runFiles struct {
+	dir     *workspace.Dir
 	remove  func()
 	changes workspace.Changes // that the run made
 	err     error             // why they can't be told
@@ -24,130 +25,119 @@ type sharing struct {
 
 // share prepares what a run shares. When it is the run's turn, the files that came
 // with it are written; when it has ended, its changes are noted.
-func (s *Server) share(ctx context.Context, p *supervisor.Program, session string, given fileArgs) (sh *sharing, err error) {
+func (s *Server) share(ctx context.Context, p *supervisor.Program, session string, given fileArgs) (*runFiles, error) {
 	contents, err := given.bytes()
 	if err != nil {
 		return nil, err
 	}
-	sh = &sharing{}
+	r := &runFiles{remove: func() {}}
 	switch {
 	case session != "":
-		sh.files, err = s.supervisor.Workspace(ctx, p.Client, session)
+		r.dir, err = s.supervisor.Workspace(ctx, p.Client, session)
 	case given != nil || s.supervisor.Shared() != nil:
-		p.Workspace, sh.files, sh.remove, err = s.supervisor.NewWorkspace()
+		p.Workspace, r.dir, r.remove, err = s.supervisor.NewWorkspace()
 	default:
-		return sh, nil
+		return r, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.ReadOnly = sh.files.Options().ReadOnly
+	p.ReadOnly = r.dir.Options().ReadOnly
 	var before workspace.Snapshot
 	p.Before = func() (err error) {
 		if len(contents) > 0 {
-			if err := sh.files.WriteAll(contents); err != nil {
+			if err := r.dir.WriteAll(contents); err != nil {
 				return err
 			}
 		}
-		before, err = sh.files.Snapshot()
+		before, err = r.dir.Snapshot()
 		return err
 	}
-	p.After = func() { sh.changes, sh.err = sh.files.Changes(before) }
-	return sh, nil
+	p.After = func() { r.changes, r.err = r.dir.Changes(before) }
+	return r, nil
 }
 
 // add makes one more file, named display-1 or the next number that is free.
-func (sh *sharing) add(data []byte, media string) (name string, err error) {
-	file, err := sh.files.WriteNew("display-", extensionOf(media), data)
+func (r *runFiles) add(data []byte, media string) (name string, err error) {
+	file, err := r.dir.WriteNew("display-", extensionOf(media), data)
 	if err == nil {
-		sh.changes.Created = append(sh.changes.Created, file)
+		r.changes.Created = append(r.changes.Created, file)
 	}
 	return file.Name, err
 }
+
+var notInExtensions = regexp.MustCompile(`[^a-z0-9].*`)
 
 // extensionOf is the ending of a file's name for a MIME type.
 func extensionOf(media string) string {
 	_, ending, _ := strings.Cut(media, "/")
 	known := map[string]string{"svg+xml": "svg", "markdown": "md", "plain": "txt", "jpeg": "jpg"}
-	if short, ok := known[ending]; ok {
-		ending = short
-	}
-	if i := strings.IndexFunc(ending, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }); i >= 0 {
-		ending = ending[:i]
-	}
+	ending = cmp.Or(known[ending], notInExtensions.ReplaceAllString(ending, ""))
 	if ending == "" {
 		return ""
 	}
 	return "." + ending[:min(len(ending), 10)]
 }
 
-// done gives back what share prepared.
-func (sh *sharing) done() {
-	if sh.remove != nil {
-		sh.remove()
-	}
-}
-
-// maxFilesTold is how many files that a run made or changed its answer tells of.
-const maxFilesTold = 100
-
-// maxFilesBack is how many bytes of files a run without a session gives back.
-const maxFilesBack = 1 << 20
+const (
+	// maxFilesTold is how many files that a run made or changed its answer tells of.
+	maxFilesTold = 100
+	// maxFilesBack is how many bytes of files a run without a session gives back.
+	maxFilesBack = 1 << 20
+)
 
 // tellFiles adds the files that the run made or changed: those of a session as links
 // to read them by, others with their content, as far as there is room.
-func (s *Server) tellFiles(sh *sharing, out *runOutput, client, session string) []mcp.Content {
-	if sh.files == nil {
+func (s *Server) tellFiles(r *runFiles, out *runOutput, client, session string) []mcp.Content {
+	if r.dir == nil {
 		return nil
 	}
-	changes := sh.changes
-	if sh.err != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("What the run changed in its files can't be told: %v.", sh.err))
+	if r.err != nil {
+		out.note("What the run changed in its files can't be told: %v.", r.err)
 		return nil
 	}
-	created := map[string]bool{}
-	for _, f := range changes.Created {
-		created[f.Name] = true
-	}
-	files := changes.Files()
+	files := r.changes.Files()
 	if more := len(files) - maxFilesTold; more > 0 {
 		files = files[:maxFilesTold]
-		out.Notes = append(out.Notes, fmt.Sprintf("%d more files that it made or changed are not told of; list_files lists those of a session.", more))
+		out.note("%d more files that it made or changed are not told of; list_files lists those of a session.", more)
+	}
+	if r.changes.Incomplete {
+		out.note("There are more files than were looked at.")
+	}
+	contents := map[string]workspace.Content{}
+	if session == "" {
+		got, left := r.dir.Collect(files, maxFilesBack)
+		for _, c := range got {
+			contents[c.Name] = c
+		}
+		if len(left) > 0 {
+			out.note("not given back, for want of room: %s (%s in all); write less, or use a session, whose files can be read in parts.", several(int64(len(left)), "file"), size(maxFilesBack))
+		}
+	}
+	created := map[string]bool{}
+	for _, f := range r.changes.Created {
+		created[f.Name] = true
 	}
 	for _, f := range files {
-		change := "changed"
+		file := changedFile{Path: f.Name, SizeBytes: f.Size, MIMEType: f.Type, Change: "changed"}
 		if created[f.Name] {
-			change = "created"
+			file.Change = "created"
 		}
-		out.Files = append(out.Files, changedFile{Path: f.Name, SizeBytes: f.Size, MIMEType: f.Type, Change: change})
-	}
-	if changes.Incomplete {
-		out.Notes = append(out.Notes, "There are more files than were looked at.")
-	}
-	if session != "" {
-		for i := range out.Files {
-			out.Files[i].URI = fileURI(session, out.Files[i].Path)
-		}
-		if changes.Any() {
-			s.filesChanged(client)
-		}
-		return fileLinks(session, files)
-	}
-	got, left := sh.files.Collect(files, maxFilesBack)
-	contents := map[string]workspace.Content{}
-	for _, c := range got {
-		contents[c.Name] = c
-	}
-	for i, f := range out.Files {
-		switch c, ok := contents[f.Path]; {
+		switch c, ok := contents[f.Name]; {
+		case session != "":
+			file.URI = fileURI(session, f.Name)
 		case ok && c.Text:
-			out.Files[i].Text = string(c.Data)
+			file.Text = string(c.Data)
 		case ok:
-			out.Files[i].Base64 = base64.StdEncoding.EncodeToString(c.Data)
+			file.Base64 = base64.StdEncoding.EncodeToString(c.Data)
 		}
+		out.Files = append(out.Files, file)
 	}
-	if len(left) > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("not given back, for want of room: %s (%s in all); write less, or use a session, whose files can be read in parts.", several(int64(len(left)), "file"), size(maxFilesBack)))
+	if session == "" {
+		return nil
 	}
-	return nil
+	if r.changes.Any() {
+		s.filesChanged(client)
+	}
+	return fileLinks(session, files)
 }

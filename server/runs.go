@@ -24,11 +24,11 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 			return nil, err
 		}
 	}
-	shared, err := s.share(ctx, &program, session, args.Files)
+	files, err := s.share(ctx, &program, session, args.Files)
 	if err != nil {
 		return nil, err
 	}
-	defer shared.done()
+	defer files.remove()
 	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
 	news.combined = program.Combined
 	result, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.Result, error) {
@@ -43,18 +43,15 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	}
 	result.ExecutionID = id
 	news.ended(result.Status, result.Duration)
-	most := maxOutput
-	if args.MaxOutputBytes != nil {
-		most = int(*args.MaxOutputBytes)
-	}
+	most := int(valueOr(args.MaxOutputBytes, maxOutput))
 	forDisplays := max(most/2, most-saidBytes(result))
 	out := runOutputOf(s.fit(result, most-min(textBytes(result.Displays), forDisplays), client))
 	out.SessionID = session
 	if made {
 		out.Notes = append(out.Notes, isNew(session))
 	}
-	content := s.show(&out, result.Displays, shared, forDisplays)
-	content = append(content, s.tellFiles(shared, &out, client, session)...)
+	content := s.show(&out, result.Displays, files, forDisplays)
+	content = append(content, s.tellFiles(files, &out, client, session)...)
 	res := answer(out, out.text(), content...)
 	res.IsError = result.Status != supervisor.Completed
 	return res, nil

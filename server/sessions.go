@@ -15,7 +15,8 @@ import (
 // minIdle is the shortest idle_timeout_seconds that makes sense.
 const minIdle = time.Second
 
-// createArgs are the arguments of create_session.
+// The arguments and answers of the tools for sessions.
+
 type createArgs struct {
 	SessionID          string   `json:"session_id,omitempty" jsonschema:"A name of your choice. Absent: one is made up."`
 	Language           string   `json:"language,omitempty" jsonschema:"Starts its process now."`
@@ -24,7 +25,6 @@ type createArgs struct {
 	Permissions        []string `json:"permissions,omitempty" jsonschema:"As in run_code, for all cells."`
 }
 
-// resetArgs are the arguments of reset_session.
 type resetArgs struct {
 	SessionID string `json:"session_id" jsonschema:"As in run_code."`
 	Language  string `json:"language,omitempty" jsonschema:"Only this one's variables. Absent: those of all."`
@@ -32,12 +32,10 @@ type resetArgs struct {
 	Files     bool   `json:"files,omitempty" jsonschema:"Deletes all files of its workspace, too."`
 }
 
-// destroyArgs are the arguments of destroy_session.
 type destroyArgs struct {
 	SessionID string `json:"session_id" jsonschema:"As in run_code."`
 }
 
-// listSessionsArgs are the arguments of list_sessions.
 type listSessionsArgs struct{}
 
 type sessionInfo struct {
@@ -139,7 +137,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 
 func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, args resetArgs) (*mcp.CallToolResult, error) {
 	language, _, err := s.resolve(args.Language, true)
-	reset := supervisor.Reset{Language: language, Files: args.Files, Variables: args.Variables == nil || *args.Variables}
+	reset := supervisor.Reset{Language: language, Files: args.Files, Variables: valueOr(args.Variables, true)}
 	if err == nil && !reset.Files && !reset.Variables {
 		err = errors.New("reset_session with variables false resets nothing: say files true, or leave variables out")
 	}

@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,6 @@ type stream struct {
 
 	mu      sync.Mutex
 	pending []*news       // in the order in which each first had something to say
-	partial [2][]byte     // of stdout and stderr: a character that is not whole yet
 	wake    chan struct{} // 1: something is pending
 	closing chan struct{}
 	done    chan struct{}
@@ -65,9 +65,10 @@ type stream struct {
 
 // news is what one flush says of one stream or one stage.
 type news struct {
-	kind       supervisor.EventKind
-	head, tail []byte
-	omitted    int64
+	kind  supervisor.EventKind
+	name  string // of the stage
+	text  string // of the stage
+	bytes supervisor.Captured
 }
 
 func newStream(ctx context.Context, session *mcp.ServerSession, token any, id string) *stream {
@@ -84,111 +85,84 @@ func newStream(ctx context.Context, session *mcp.ServerSession, token any, id st
 	return s
 }
 
-// emit takes one event, from one goroutine at a time.
+// emit takes one event.
 func (s *stream) emit(e supervisor.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch e.Kind {
-	case supervisor.Stage:
-		s.stage(stageText(e), e.Text)
-	case supervisor.Stdout, supervisor.Stderr:
-		s.output(e.Kind, e.Data)
+	n := s.newsOf(e)
+	if e.Kind == supervisor.Stage {
+		n.text = stageText(e)
+	} else {
+		n.add(e.Data)
 	}
-	s.wakeUp()
-}
-
-// close sends what is still waiting and returns when nothing more will be sent.
-func (s *stream) close() {
-	s.mu.Lock()
-	for _, kind := range []supervisor.EventKind{supervisor.Stdout, supervisor.Stderr} {
-		if partial := s.partialOf(kind); len(*partial) > 0 {
-			s.add(kind, *partial)
-			*partial = nil
-		}
-	}
-	s.mu.Unlock()
-	close(s.closing)
-	<-s.done
-}
-
-func (s *stream) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// stage puts a stage in line. A newer figure of the same stage takes the older
-// one's place.
-func (s *stream) stage(text, name string) {
-	stages := 0
-	for _, n := range s.pending {
+// newsOf finds or makes the pending news of the event's stream or stage.
+func (s *stream) newsOf(e supervisor.Event) *news {
+	stages, oldest := 0, -1
+	for i, n := range s.pending {
+		if n.kind == e.Kind && n.name == e.Text {
+			return n
+		}
 		if n.kind == supervisor.Stage {
-			stages++
-			if string(n.tail) == name {
-				n.head = []byte(text)
-				return
+			if stages++; oldest < 0 {
+				oldest = i
 			}
 		}
 	}
-	if stages == streamStages {
-		for i, n := range s.pending {
-			if n.kind == supervisor.Stage {
-				s.pending = append(s.pending[:i], s.pending[i+1:]...)
-				break
-			}
-		}
+	if e.Kind == supervisor.Stage && stages == streamStages {
+		s.pending = slices.Delete(s.pending, oldest, oldest+1)
 	}
-	// A stage's tail holds its name, to find it again.
-	s.pending = append(s.pending, &news{kind: supervisor.Stage, head: []byte(text), tail: []byte(name)})
+	n := &news{kind: e.Kind, name: e.Text}
+	s.pending = append(s.pending, n)
+	return n
 }
 
-func (s *stream) partialOf(kind supervisor.EventKind) *[]byte {
-	if kind == supervisor.Stderr {
-		return &s.partial[1]
-	}
-	return &s.partial[0]
-}
-
-// output adds what the guest wrote, up to its last whole character.
-func (s *stream) output(kind supervisor.EventKind, data []byte) {
-	partial := s.partialOf(kind)
-	if len(*partial) > 0 {
-		data = append(*partial, data...)
-		*partial = nil
-	}
-	if n := partialRune(data); n > 0 {
-		*partial = append([]byte(nil), data[len(data)-n:]...)
-		data = data[:len(data)-n]
-	}
-	s.add(kind, data)
-}
-
-func (s *stream) add(kind supervisor.EventKind, data []byte) {
-	if len(data) == 0 {
-		return
-	}
-	var n *news
-	for _, p := range s.pending {
-		if p.kind == kind {
-			n = p
-		}
-	}
-	if n == nil {
-		n = &news{kind: kind}
-		s.pending = append(s.pending, n)
-	}
-	if room := min(streamHalf-len(n.head), len(data)); room > 0 {
-		n.head = append(n.head, data[:room]...)
-		data = data[room:]
-	}
-	if excess := len(n.tail) + len(data) - streamHalf; excess > 0 {
-		n.omitted += int64(excess)
-		drop := min(excess, len(n.tail))
-		n.tail = append(n.tail[:0], n.tail[drop:]...)
+// add adds what the guest wrote.
+func (n *news) add(data []byte) {
+	c := &n.bytes
+	room := min(streamHalf-len(c.Head), len(data))
+	c.Head = append(c.Head, data[:room]...)
+	data = data[room:]
+	if excess := len(c.Tail) + len(data) - streamHalf; excess > 0 {
+		c.Omitted += int64(excess)
+		drop := min(excess, len(c.Tail))
+		c.Tail = append(c.Tail[:0], c.Tail[drop:]...)
 		data = data[excess-drop:]
 	}
-	n.tail = append(n.tail, data...)
+	c.Tail = append(c.Tail, data...)
+}
+
+// take gives what is pending. What begins a character that is not whole yet waits,
+// unless it is the last.
+func (s *stream) take(last bool) []*news {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.pending
+	s.pending = nil
+	for _, n := range taken {
+		c := &n.bytes
+		end := &c.Tail
+		if c.Omitted == 0 { // the character may be in both
+			c.Head, c.Tail = append(c.Head, c.Tail...), nil
+			end = &c.Head
+		}
+		if cut := len(*end) - partialRune(*end); cut < len(*end) && !last {
+			s.newsOf(supervisor.Event{Kind: n.kind}).add((*end)[cut:])
+			*end = (*end)[:cut]
+		}
+	}
+	return taken
+}
+
+// close sends what is still waiting and returns when nothing more will be sent.
+func (s *stream) close() {
+	close(s.closing)
+	<-s.done
 }
 
 // send is the goroutine that talks to the client.
@@ -209,11 +183,7 @@ func (s *stream) send() {
 			last = true
 		}
 		quiet.Reset(streamQuiet)
-		s.mu.Lock()
-		pending := s.pending
-		s.pending = nil
-		s.mu.Unlock()
-		for _, n := range pending {
+		for _, n := range s.take(last) {
 			s.tell(n)
 		}
 		if last {
@@ -234,30 +204,26 @@ func (s *stream) rest(d time.Duration) {
 }
 
 func (s *stream) started() {
-	if s.id == "" {
-		return
+	if s.id != "" {
+		s.notify("started", "started execution "+s.id)
+		s.message("info", "started", "started execution "+s.id)
 	}
-	s.notify("started", "started execution "+s.id)
-	s.message("info", "started", "started execution "+s.id)
 }
 
 func (s *stream) tell(n *news) {
-	switch n.kind {
-	case supervisor.Stage:
-		s.notify("stage", string(n.head))
-		s.message("info", "stage", string(n.head))
+	if n.kind == supervisor.Stage {
+		s.notify("stage", n.text)
+		s.message("info", "stage", n.text)
 		return
 	}
-	name := "stdout"
+	name := outName(s.combined)
 	if n.kind == supervisor.Stderr {
 		name = "stderr"
 	}
-	if s.combined {
-		name = "output"
+	if text := textOf(n.bytes).text; text != "" {
+		s.notify(name, name+": "+text)
+		s.message("debug", name, text)
 	}
-	text := textOf(supervisor.Captured{Head: n.head, Tail: n.tail, Omitted: n.omitted}).text
-	s.notify(name, name+": "+text)
-	s.message("debug", name, text)
 }
 
 // notify sends a progress notification. An error means that the call or the

@@ -459,12 +459,12 @@ func FuzzStreamKeepsEveryByte(f *testing.F) {
 		}
 		var got int64
 		for _, n := range s.pending {
-			if len(n.head) > streamHalf || len(n.tail) > streamHalf {
-				t.Fatalf("%d and %d bytes wait", len(n.head), len(n.tail))
+			if len(n.bytes.Head) > streamHalf || len(n.bytes.Tail) > streamHalf {
+				t.Fatalf("%d and %d bytes wait", len(n.bytes.Head), len(n.bytes.Tail))
 			}
-			got += int64(len(n.head)+len(n.tail)) + n.omitted
+			got += int64(len(n.bytes.Head)+len(n.bytes.Tail)) + n.bytes.Omitted
 		}
-		if got += int64(len(s.partial[0])); got != int64(len(data)) {
+		if got != int64(len(data)) {
 			t.Errorf("%d of %d bytes are accounted for", got, len(data))
 		}
 	})
