@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args w
 		return nil, err
 	}
 	client := clientOf(ctx)
-	session := orDefault(args.SessionID)
+	session := cmp.Or(args.SessionID, supervisor.DefaultHandle)
 	made, err := s.workspaces.EnsureSession(client, session)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func fileInfos(files []workspace.File) []fileInfo {
 }
 
 func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, error) {
-	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), orDefault(args.SessionID))
+	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), cmp.Or(args.SessionID, supervisor.DefaultHandle))
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ type deleteOutput struct {
 
 func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args deleteArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	dir, err := s.workspaces.Workspace(ctx, client, orDefault(args.SessionID))
+	dir, err := s.workspaces.Workspace(ctx, client, cmp.Or(args.SessionID, supervisor.DefaultHandle))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -41,7 +42,7 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if err := args.check(); err != nil {
 		return nil, err
 	}
-	session := orDefault(args.SessionID)
+	session := cmp.Or(args.SessionID, supervisor.DefaultHandle)
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func parseFileURI(uri string) (session, name string, ok bool) {
 }
 
 func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	session, name, _ := parseFileURI(req.Params.URI) // one that is, by ownResourcesOnly
+	session, name, _ := parseFileURI(req.Params.URI) // one that is, by resourceURI
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return nil, noResource(req.Params.URI, err.Error())
@@ -105,33 +105,18 @@ func noResource(uri, why string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), supervisor.ShowText(why))}
 }
 
-// ownResourcesOnly answers resources/list with the client's own files, and lets
-// only URIs of files through to be read, in the form that the template matches:
-// of one that it does not know, the SDK makes an error that is no JSON when the
-// URI has control characters, and ends the connection.
-func (s *Server) ownResourcesOnly(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		switch req := req.(type) {
-		case *mcp.ReadResourceRequest:
-			if _, ok := s.outputs.read(clientOf(ctx), req.Params.URI); ok {
-				return next(ctx, method, req)
-			}
-			session, name, ok := parseFileURI(req.Params.URI)
-			if !ok || s.workspaces == nil {
-				return nil, noResource(req.Params.URI, "it is no file ("+filesTemplate+"), and no output ("+outputsTemplate+") that is still kept")
-			}
-			req.Params.URI = fileURI(session, name)
-		case *mcp.ListResourcesRequest:
-			if s.workspaces != nil {
-				return s.ownResources(clientOf(ctx), req)
-			}
-		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled, or we end
-			ctx, done := s.begin(ctx)
-			defer done()
-			return next(ctx, method, req)
-		}
-		return next(ctx, method, req)
+// resourceURI checks the URI of a resource that a client reads, and gives it in the
+// form that its template matches: for one that it does not know, the SDK makes an
+// error that is no JSON when the URI has control characters, and ends the connection.
+func (s *Server) resourceURI(client, uri string) (string, error) {
+	if _, ok := s.outputs.read(client, uri); ok {
+		return uri, nil
 	}
+	session, name, ok := parseFileURI(uri)
+	if !ok || s.workspaces == nil {
+		return "", noResource(uri, "it is no file ("+filesTemplate+"), and no output ("+outputsTemplate+") that is still kept")
+	}
+	return fileURI(session, name), nil
 }
 
 // ownResources gives a page of a client's files: its cursor is the URI after

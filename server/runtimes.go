@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,13 +69,7 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 	}
 	for _, t := range s.supervisor.Toolchains() {
 		d := t.Describe()
-		info := runtimeInfo{Versions: d.Versions, Ready: d.Ready, Permissions: d.Permissions, Wall: d.Wall}
-		for _, language := range d.Languages {
-			info.Languages = append(info.Languages, string(language))
-		}
-		if info.Permissions == nil {
-			info.Permissions = []string{}
-		}
+		info := runtimeInfo{languageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
 		if info.Versions == nil {
 			info.Versions = map[string]string{}
 		}
@@ -98,7 +93,7 @@ func (o runtimesOutput) text() string {
 			}
 		}
 		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s; wall: %s)\n", strings.Join(r.Languages, ", "),
-			strings.Join(versions, ", "), ready, permissionsText(r.Permissions), r.Wall)
+			strings.Join(versions, ", "), ready, cmp.Or(strings.Join(r.Permissions, " "), "none"), r.Wall)
 	}
 	l := o.Limits
 	processors := fmt.Sprintf("%v × a processor", l.CPUs)
@@ -114,11 +109,4 @@ func (o runtimesOutput) text() string {
 	}
 	fmt.Fprintf(&b, "%s\nrillbox %s\n", network, o.Rillbox)
 	return b.String()
-}
-
-func permissionsText(flags []string) string {
-	if len(flags) == 0 {
-		return "none"
-	}
-	return strings.Join(flags, " ")
 }

@@ -64,6 +64,7 @@ type Server struct {
 	outputs     outputs
 	connections connections
 	greeted     chan struct{} // closed when the first request was handled
+	greet       func()        // closes it
 
 	// stop ends all that runs, which holds working for reading.
 	stop    context.Context
@@ -88,6 +89,7 @@ func New(o Options) *Server {
 		connections: connections{open: map[*mcp.ServerSession]*connection{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
+	s.greet = sync.OnceFunc(func() { close(s.greeted) })
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	options := &mcp.ServerOptions{
 		Instructions: joined(o.Instructions, s.instructions()),
@@ -108,7 +110,7 @@ func New(o Options) *Server {
 		self.Name, self.Title = o.Name, o.Name
 	}
 	s.mcp = mcp.NewServer(self, options)
-	s.mcp.AddReceivingMiddleware(tellPlaced, s.recoverPanics, s.noteFirst(), s.ownResourcesOnly)
+	s.mcp.AddReceivingMiddleware(s.receive)
 	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
@@ -198,70 +200,59 @@ func (s *Server) begin(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// recoverPanics makes a panic in a handler an error of that one call: the SDK
-// has no such guard, and the process would end for everybody.
-func (s *Server) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				s.log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				err = fmt.Errorf("internal error in %s: the server's log has the details; other calls are not affected", method)
-				res = nil
-				if method == "tools/call" {
-					res, err = toolError(err), nil
-				}
-			}
-		}()
-		res, err = next(ctx, method, req)
-		return res, s.namingTools(err)
-	}
-}
-
 // placedTools are those whose order matters: with the cells of a session, or for
 // them.
 var placedTools = []string{"run_code", "install_packages", "reset_session", "write_file"}
 
-// tellPlaced tells a call's door when the call has its place, or needs none.
-func tellPlaced(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		from, _ := ctx.Value(callerKey{}).(caller)
-		call, is := req.(*mcp.CallToolRequest)
-		if from.placed == nil || !is {
-			return next(ctx, method, req)
+// receive is around the SDK's handling of each request.
+func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer s.greet()
+		call, isCall := req.(*mcp.CallToolRequest)
+		// The SDK recovers from no panic, and the process would end for everybody.
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				res, err = nil, fmt.Errorf("internal error in %s: the server's log has the details; other calls are not affected", method)
+				if isCall {
+					res, err = toolError(err), nil
+				}
+			}
+		}()
+		if from := ctx.Value(callerKey{}).(caller); isCall && from.placed != nil {
+			placed := sync.OnceFunc(from.placed)
+			defer placed()
+			if !slices.Contains(placedTools, call.Params.Name) {
+				placed()
+			}
+			ctx = supervisor.OnPlaced(ctx, placed)
 		}
-		placed := sync.OnceFunc(from.placed)
-		defer placed()
-		if !slices.Contains(placedTools, call.Params.Name) {
-			placed()
+		switch req := req.(type) {
+		case *mcp.ReadResourceRequest:
+			if req.Params.URI, err = s.resourceURI(clientOf(ctx), req.Params.URI); err != nil {
+				return nil, err
+			}
+		case *mcp.ListResourcesRequest:
+			if s.workspaces != nil {
+				return s.ownResources(clientOf(ctx), req)
+			}
+		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled, or we end
+			var done func()
+			ctx, done = s.begin(ctx)
+			defer done()
 		}
-		return next(supervisor.OnPlaced(ctx, placed), method, req)
+		res, err = next(ctx, method, req)
+		var wire *jsonrpc.Error
+		if errors.As(err, &wire) && strings.HasPrefix(wire.Message, "unknown tool ") {
+			err = &jsonrpc.Error{Code: wire.Code, Message: wire.Message + ": the tools are " + strings.Join(s.tools, ", "), Data: wire.Data}
+		}
+		return res, err
 	}
 }
 
 // Greeted is closed when the first request was handled: what can wait until then
 // does not slow the answer.
 func (s *Server) Greeted() <-chan struct{} { return s.greeted }
-
-func (s *Server) noteFirst() mcp.Middleware {
-	var once sync.Once
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			defer once.Do(func() { close(s.greeted) })
-			return next(ctx, method, req)
-		}
-	}
-}
-
-// namingTools adds the names of the tools to the error for one that there is not.
-func (s *Server) namingTools(err error) error {
-	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) || !strings.HasPrefix(wire.Message, "unknown tool ") {
-		return err
-	}
-	said := *wire
-	said.Message += ": the tools are " + strings.Join(s.tools, ", ")
-	return &said
-}
 
 // quiet lowers the SDK's routine messages (a session connected, a level set)
 // from Info to Debug.

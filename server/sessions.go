@@ -219,14 +219,6 @@ func languageNames(languages []supervisor.Language) []string {
 	return names
 }
 
-// orDefault is the handle that a call of a file tool means.
-func orDefault(session string) string {
-	if session == "" {
-		return supervisor.DefaultHandle
-	}
-	return session
-}
-
 // isNew says that a call has made the session that it named, which may have had one
 // of the name that ended.
 func isNew(session string) string { return fmt.Sprintf("session %s is new", session) }
