@@ -60,16 +60,11 @@ func (s *Server) addFileTools() {
 		InputSchema: write,
 	}, s.writeFile)
 
-	listed := outputFor[listOutput]()
-	listed.Properties["files"].Items.Properties["kind"].Enum = []any{
-		string(workspace.Regular), string(workspace.Folder), string(workspace.Link), string(workspace.Other),
-	}
 	addTool[listArgs, listOutput](s, &mcp.Tool{
-		Name:         "list_files",
-		Title:        "List files",
-		Description:  fmt.Sprintf("Lists up to %d files of a session's workspace with sizes, times and types, and how much room is left. To find a path: what a run made is in its answer, and read_file shows what is in one.", maxListed),
-		Annotations:  &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
-		OutputSchema: listed,
+		Name:        "list_files",
+		Title:       "List files",
+		Description: fmt.Sprintf("Lists up to %d files of a session's workspace with sizes, times and types, and how much room is left. To find a path: what a run made is in its answer, and read_file shows what is in one.", maxListed),
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: new(false), IdempotentHint: true, OpenWorldHint: new(false)},
 	}, s.listFiles)
 
 	addTool[deleteArgs, deleteOutput](s, &mcp.Tool{
@@ -80,7 +75,6 @@ func (s *Server) addFileTools() {
 	}, s.deleteFile)
 }
 
-// writeOutput is write_file's structured result.
 type writeOutput struct {
 	Path      string `json:"path"`       // The file's path in the workspace
 	URI       string `json:"uri"`        // The file as an MCP resource
@@ -126,7 +120,6 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args w
 // maxListed is how many files list_files lists.
 const maxListed = 1000
 
-// listOutput is list_files' structured result.
 type listOutput struct {
 	Files     []fileInfo `json:"files"`               // What was found, sorted by path
 	Matched   int        `json:"matched"`             // How many there are, those that are not listed included
@@ -140,17 +133,17 @@ type listOutput struct {
 
 // fileInfo tells of a file.
 type fileInfo struct {
-	Path      string `json:"path"`                // Its path in the workspace
-	Kind      string `json:"kind"`                // What it is
-	SizeBytes int64  `json:"size_bytes"`          // Its size; 0 but for files
-	Modified  string `json:"modified"`            // When it was last changed, RFC 3339 in UTC
-	MIMEType  string `json:"mime_type,omitempty"` // What its name says that it is; absent when it says nothing
+	Path      string         `json:"path"`                // Its path in the workspace
+	Kind      workspace.Kind `json:"kind"`                // What it is
+	SizeBytes int64          `json:"size_bytes"`          // Its size; 0 but for files
+	Modified  string         `json:"modified"`            // When it was last changed, RFC 3339 in UTC
+	MIMEType  string         `json:"mime_type,omitempty"` // What its name says that it is; absent when it says nothing
 }
 
 func fileInfos(files []workspace.File) []fileInfo {
 	infos := make([]fileInfo, 0, len(files)) // a list, never null
 	for _, f := range files {
-		infos = append(infos, fileInfo{f.Name, string(f.Kind), f.Size, f.Modified.UTC().Format(time.RFC3339), f.Type})
+		infos = append(infos, fileInfo{f.Name, f.Kind, f.Size, f.Modified.UTC().Format(time.RFC3339), f.Type})
 	}
 	return infos
 }
@@ -189,9 +182,9 @@ func (o listOutput) text() string {
 	var b strings.Builder
 	for _, f := range o.Files {
 		switch f.Kind {
-		case string(workspace.Regular):
+		case workspace.Regular:
 			fmt.Fprintf(&b, "%s  %s  %s  %s\n", supervisor.ShowName(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
-		case string(workspace.Folder):
+		case workspace.Folder:
 			fmt.Fprintf(&b, "%s/\n", supervisor.ShowName(f.Path))
 		default:
 			fmt.Fprintf(&b, "%s  (%s)\n", supervisor.ShowName(f.Path), f.Kind)
@@ -218,7 +211,6 @@ func (o listOutput) text() string {
 	return b.String()
 }
 
-// deleteOutput is delete_file's structured result.
 type deleteOutput struct {
 	Path    string `json:"path"`    // What was asked for
 	Deleted bool   `json:"deleted"` // True when it is gone

@@ -141,9 +141,6 @@ func (o *outputs) keep(client, uri, text string) bool {
 			break
 		}
 	}
-	if o.kept == nil {
-		o.kept = map[string][]output{}
-	}
 	o.kept[client] = list
 	return true
 }

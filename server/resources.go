@@ -156,32 +156,28 @@ func (s *Server) ownResources(client string, req *mcp.ListResourcesRequest) (*mc
 // and files.
 func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	var values []string
-	if ref := req.Params.Ref; ref.Type == "ref/resource" && ref.URI == filesTemplate {
-		own := s.workspaces.Workspaces(clientOf(ctx))
-		switch req.Params.Argument.Name {
-		case "session_id":
-			values = slices.Sorted(maps.Keys(own))
-		case "path":
-			if req.Params.Context == nil {
-				break
-			}
-			if dir, ok := own[req.Params.Context.Arguments["session_id"]]; ok {
-				if found, err := dir.List(""); err == nil {
-					for _, f := range found.Files {
-						if supervisor.ShowName(f.Name) == f.Name { // others can't be shown as what they are
-							values = append(values, f.Name)
-						}
-					}
-				}
+	ref, name, given := req.Params.Ref, req.Params.Argument.Name, req.Params.Context
+	own := s.workspaces.Workspaces(clientOf(ctx))
+	switch {
+	case ref.Type != "ref/resource" || ref.URI != filesTemplate:
+	case name == "session_id":
+		values = slices.Sorted(maps.Keys(own))
+	case name == "path" && given != nil && own[given.Arguments["session_id"]] != nil:
+		found, err := own[given.Arguments["session_id"]].List("")
+		if err != nil {
+			break // the session has ended meanwhile
+		}
+		for _, f := range found.Files {
+			if supervisor.ShowName(f.Name) == f.Name { // others can't be shown as what they are
+				values = append(values, f.Name)
 			}
 		}
 	}
 	values = slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, req.Params.Argument.Value) })
-	details := mcp.CompletionResultDetails{Values: []string{}, Total: len(values)}
 	const most = 100 // the protocol's
-	details.Values = append(details.Values, values[:min(len(values), most)]...)
-	details.HasMore = len(values) > most
-	return &mcp.CompleteResult{Completion: details}, nil
+	return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{
+		Values: append([]string{}, values[:min(len(values), most)]...), Total: len(values), HasMore: len(values) > most,
+	}}, nil
 }
 
 // fileLinks are what a result gives of files that a run created or changed: a

@@ -249,7 +249,7 @@ func TestAnAnswerCostsWhatItSays(t *testing.T) {
 
 // Of what was kept for a client, the oldest goes first.
 func TestOldOutputsGo(t *testing.T) {
-	var o outputs
+	o := outputs{kept: map[string][]output{}}
 	for i := range 20 {
 		o.keep("c", fmt.Sprint(i), strings.Repeat("x", 1<<20))
 	}

@@ -86,6 +86,7 @@ func New(o Options) *Server {
 		limits:      o.Supervisor.Limits(),
 		log:         o.Log,
 		workspaces:  o.Workspaces,
+		outputs:     outputs{kept: map[string][]output{}},
 		connections: connections{open: map[*mcp.ServerSession]*connection{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
@@ -258,21 +259,12 @@ func (s *Server) Greeted() <-chan struct{} { return s.greeted }
 // from Info to Debug.
 type quiet struct{ slog.Handler }
 
-func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
-	return q.Handler.Enabled(ctx, quietLevel(l))
-}
-
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = quietLevel(r.Level)
-	return q.Handler.Handle(ctx, r)
-}
-
-func (q quiet) WithAttrs(as []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(as)} }
-func (q quiet) WithGroup(name string) slog.Handler    { return quiet{q.Handler.WithGroup(name)} }
-
-func quietLevel(l slog.Level) slog.Level {
-	if l == slog.LevelInfo {
-		return slog.LevelDebug
+	if r.Level == slog.LevelInfo {
+		r.Level = slog.LevelDebug
 	}
-	return l
+	if !q.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
 }

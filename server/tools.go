@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+	"rillbox/workspace"
 )
 
 // addTools registers the tools.
@@ -27,18 +28,12 @@ func (s *Server) addTools() {
 	most.Minimum, most.Maximum, most.Default = new(float64(minOutput)), new(float64(s.maxOutput())), jsonNumber(maxOutput)
 	run.Properties["output"].Enum = []any{combined}
 	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
-	ran := outputFor[runOutput]()
-	ran.Properties["status"].Enum = []any{
-		string(supervisor.Completed), string(supervisor.Failed), string(supervisor.TimedOut),
-		string(supervisor.OutOfMemory), string(supervisor.Cancelled), string(supervisor.Crashed),
-	}
 	addTool[runArgs, runOutput](s, &mcp.Tool{
-		Name:         "run_code",
-		Title:        "Run code",
-		Description:  s.runDescription(),
-		Annotations:  &mcp.ToolAnnotations{DestructiveHint: s.granted(), OpenWorldHint: new(true)},
-		InputSchema:  run,
-		OutputSchema: ran,
+		Name:        "run_code",
+		Title:       "Run code",
+		Description: s.runDescription(),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: s.granted(), OpenWorldHint: new(true)},
+		InputSchema: run,
 	}, s.runCode)
 
 	install := schemaFor[installArgs]()
@@ -84,11 +79,22 @@ func schemaFor[T any]() *jsonschema.Schema {
 	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[[]string]():        {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
 		reflect.TypeFor[json.RawMessage](): {Description: "Any JSON."},
+		reflect.TypeFor[supervisor.Status](): oneOf(supervisor.Completed, supervisor.Failed, supervisor.TimedOut,
+			supervisor.OutOfMemory, supervisor.Cancelled, supervisor.Crashed),
+		reflect.TypeFor[workspace.Kind](): oneOf(workspace.Regular, workspace.Folder, workspace.Link, workspace.Other),
 	}})
 	if err != nil { // T is one of this package's own types
 		panic(fmt.Sprintf("schema of %T: %v", *new(T), err))
 	}
 	plain(schema)
+	return schema
+}
+
+func oneOf[T ~string](values ...T) *jsonschema.Schema {
+	schema := &jsonschema.Schema{Type: "string"}
+	for _, v := range values {
+		schema.Enum = append(schema.Enum, string(v))
+	}
 	return schema
 }
 
