@@ -13,8 +13,8 @@ import (
 	"rillbox/supervisor"
 )
 
-// displayInfo is one thing that a program showed, in structured form: its texts
-// by MIME type, and the types of what is no text.
+// displayInfo is one display of a program: its texts by MIME type, and the types of
+// its other forms.
 type displayInfo struct {
 	Text map[string]string `json:"text,omitempty"` // Its texts by MIME type (text/plain, text/html, text/markdown, image/svg+xml, application/json)
 	// isResult says that its plain text is the result, and is not given again.
@@ -25,11 +25,11 @@ type displayInfo struct {
 // pictureTypes are the forms of a picture that models see, the best first.
 var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 
-// show makes content of what a program showed: pictures as images, scaled down
-// where they are too large; drawings (SVG) as resources; the rest as text. What
-// can't be shown becomes a file of the workspace, if there is one, and is told of.
-// All their texts have most bytes.
-func (s *Server) show(out *runOutput, displays []supervisor.Display, files *runFiles, most int) (content []mcp.Content) {
+// addDisplays adds what a program displayed to its answer: pictures as images, scaled
+// down where they are too large; drawings (SVG) as resources; the rest as text. What
+// can't be displayed becomes a file of the workspace, if there is one, with a note.
+// Texts beyond most bytes in all are left out.
+func (s *Server) addDisplays(out *runOutput, displays []supervisor.Display, files *runFiles, most int) (content []mcp.Content) {
 	var result string
 	if json.Unmarshal(out.Result, &result) != nil {
 		result = ""
@@ -99,7 +99,7 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 	return nil
 }
 
-// decode64 gives the bytes of one form of a display, or tells why there are none.
+// decode64 gives the bytes of one form of a display, or notes why there are none.
 func decode64(out *runOutput, number int, media, text string) (data []byte, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
@@ -108,8 +108,8 @@ func decode64(out *runOutput, number int, media, text string) (data []byte, ok b
 	return data, err == nil
 }
 
-// keep makes a file of one form of a display, under a name that is free, and tells
-// of it, or why there is none.
+// keep saves one form of a display as a file under a free name, and notes that, or why
+// there is none.
 func keep(out *runOutput, number int, media string, data []byte, files *runFiles, why string) {
 	note := fmt.Sprintf("Display %d: its %s %s", number, supervisor.ShowName(media), why)
 	if files.dir == nil {

@@ -35,8 +35,7 @@ func (a readArgs) check() error {
 	return nil
 }
 
-// writeArgs are the arguments of write_file. Text is what content was called, and is
-// still taken.
+// writeArgs are the arguments of write_file. Text is an old name of Content.
 type writeArgs struct {
 	Path      string  `json:"path" jsonschema:"The file to write."`
 	SessionID string  `json:"session_id,omitempty" jsonschema:"As in run_code. Absent: \"default\"."`

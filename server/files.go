@@ -229,7 +229,7 @@ func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args 
 	return answer(deleteOutput{Path: args.Path, Deleted: true}, "deleted "+supervisor.ShowName(args.Path)), nil
 }
 
-// hinted says, when a file is not there, how to find what is.
+// hinted adds to the error for a missing file how to find those that exist.
 func hinted(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: list_files shows what is", err)

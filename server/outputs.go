@@ -13,18 +13,17 @@ import (
 	"rillbox/supervisor"
 )
 
-// maxOutput is how many bytes an answer carries of what a program printed, gave as
-// its value and said of its error, unless the call asks for more: a model pays for
-// each of them.
+// maxOutput is how many bytes of output, value and error an answer has, unless the call
+// asks for more: a model pays for each of them.
 const maxOutput = 64 << 10
 
 // minOutput is the least max_output_bytes that makes sense.
 const minOutput = 1 << 10
 
-// fit shortens what a program said to most bytes, shared out so that what is short
-// is whole, and keeps what it cuts for the client to read as resources.
+// fit shortens a result to most bytes. Parts that are short stay whole; what is cut is
+// kept whole for the client to read as a resource.
 func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Result {
-	sizes := said(r)
+	sizes := sizesOf(r)
 	share := shareOf(most, sizes)
 	var links []string
 	keep := func(name, text string) {
@@ -59,8 +58,8 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 	return r
 }
 
-// said are the sizes of what a program said.
-func said(r supervisor.Result) []int {
+// sizesOf are the sizes of a result's parts.
+func sizesOf(r supervisor.Result) []int {
 	sizes := []int{len(r.Stdout.Head) + len(r.Stdout.Tail), len(r.Stderr.Head) + len(r.Stderr.Tail), len(r.Value)}
 	if r.Error != nil {
 		sizes = append(sizes, len(r.Error.Message), len(r.Error.Traceback))
@@ -68,14 +67,14 @@ func said(r supervisor.Result) []int {
 	return sizes
 }
 
-func saidBytes(r supervisor.Result) (sum int) {
-	for _, n := range said(r) {
+func totalSize(r supervisor.Result) (sum int) {
+	for _, n := range sizesOf(r) {
 		sum += n
 	}
 	return sum
 }
 
-// textBytes is how many bytes the texts of what a program showed have.
+// textBytes is how many bytes the texts of displays have.
 func textBytes(displays []supervisor.Display) (sum int) {
 	for _, display := range displays {
 		for media, text := range display {
@@ -87,8 +86,8 @@ func textBytes(displays []supervisor.Display) (sum int) {
 	return sum
 }
 
-// shareOf is the most that each of several sizes can have of what there is for all:
-// those below their share leave the rest to the others.
+// shareOf divides most bytes among parts of several sizes. It is the most that one part
+// may have; what smaller parts leave goes to the others.
 func shareOf(most int, sizes []int) int {
 	sizes = slices.Sorted(slices.Values(sizes))
 	for i, n := range sizes {
@@ -100,7 +99,7 @@ func shareOf(most int, sizes []int) int {
 	return sizes[len(sizes)-1]
 }
 
-// shortened leaves more of the middle out, so that most bytes are left.
+// shortened leaves out more of the middle, down to most bytes.
 func shortened(c supervisor.Captured, most int) supervisor.Captured {
 	have := len(c.Head) + len(c.Tail)
 	if have <= most {
@@ -119,7 +118,7 @@ func shortened(c supervisor.Captured, most int) supervisor.Captured {
 // maxKept is how many bytes of outputs are kept for one client; the oldest go first.
 const maxKept = 16 << 20
 
-// outputs are what did not fit into answers, whole, for the clients that they went to.
+// outputs keeps long outputs whole for the clients whose answers have them shortened.
 type outputs struct {
 	mu   sync.Mutex
 	kept map[string][]output // by client, the oldest first

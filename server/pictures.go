@@ -17,8 +17,8 @@ import (
 	_ "golang.org/x/image/webp" // as gif
 )
 
-// What a picture may have that is put before a model, and what one may have
-// that is scaled down to it. A picture is a guest's bytes: thirty of them claim
+// The largest picture that is given to a model, and the largest that is scaled down to
+// that. A picture is a guest's bytes: thirty of them claim
 // 65,535 × 65,535 pixels, and 100 KiB of scans, which each go over the whole
 // picture, keep a JPEG decoder busy for ten seconds.
 const (
@@ -33,7 +33,7 @@ const (
 	maxScans = 100
 )
 
-// errNoPicture says that bytes are not in one of the forms that models see.
+// errNoPicture says that bytes are no picture of a kind that models see.
 var errNoPicture = errors.New("it is not a PNG, JPEG, GIF or WebP picture")
 
 // pictures makes guests' pictures fit for models.

@@ -71,7 +71,7 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if next := file.Offset + int64(given); next < file.Size && given > 0 {
 		out.NextOffset = &next
 	}
-	return answer(out, out.text(given)), nil
+	return answer(out, out.text()), nil
 }
 
 // wholePicture reads all of a file that begins like a picture.
@@ -92,7 +92,7 @@ func (o readOutput) showing(pic picture) *mcp.CallToolResult {
 	if pic.note != "" {
 		o.Notes = append(o.Notes, "The image is "+pic.note+".")
 	}
-	return answer(o, o.text(0), pic.content())
+	return answer(o, o.text(), pic.content())
 }
 
 // asText gives the content as text, up to the last whole character, and says
@@ -116,9 +116,8 @@ func (o *readOutput) asBase64(file workspace.Content, limit int64) int {
 	return len(data)
 }
 
-// text says first what is given, on a line of its own, then the content, of
-// given bytes.
-func (o readOutput) text(given int) string {
+// text says first what is given, on a line of its own, then the content.
+func (o readOutput) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s", supervisor.ShowName(o.Path), o.MIMEType, size(o.SizeBytes))
 	switch {

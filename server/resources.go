@@ -20,10 +20,9 @@ import (
 	"rillbox/workspace"
 )
 
-// The files of a client's workspaces are MCP resources. The SDK keeps resources
-// for all clients of a server together, so that none is registered with it: what
-// a client lists, reads and completes is looked up among its own, each time, and
-// a notification goes to the client whose files changed.
+// The files of a client's workspaces are MCP resources. None is registered with the SDK,
+// which has one list of resources for all clients: a client's own files are looked up
+// for each list, read and completion, and only that client is told when they change.
 const (
 	filesTemplate = filesPrefix + "{session_id}/files/{+path}"
 	filesPrefix   = "rillbox://sessions/"
@@ -48,7 +47,7 @@ func (s *Server) addTemplate() {
 	}, s.readResource)
 }
 
-// fileURI is the resource that a file is.
+// fileURI is the URI of a file's resource.
 func fileURI(session, name string) string {
 	var uri strings.Builder
 	uri.WriteString(filesPrefix + url.PathEscape(session) + "/files")
@@ -58,8 +57,7 @@ func fileURI(session, name string) string {
 	return uri.String()
 }
 
-// parseFileURI is fileURI's opposite. The path that it gives can be anything:
-// a workspace judges it.
+// parseFileURI reverses fileURI. It does not check the path: the workspace does.
 func parseFileURI(uri string) (session, name string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, filesPrefix)
 	session, name, found := strings.Cut(rest, "/files/")
@@ -100,7 +98,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 	}, nil
 }
 
-// noResource is the error for a resource that is not read.
+// noResource is the error for a resource that can't be read.
 func noResource(uri, why string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), supervisor.ShowText(why))}
 }
@@ -199,8 +197,8 @@ type connections struct {
 }
 
 type connection struct {
-	client string
-	news   bool // its client's files changed, and it was not told
+	client  string
+	changed bool // its client's files changed, and it was not told
 }
 
 // filesChanged tells a client that its list of resources has changed. The SDK
@@ -212,15 +210,15 @@ func (s *Server) filesChanged(client string) {
 	}
 	s.connections.mu.Lock()
 	for _, c := range s.connections.open {
-		c.news = c.news || c.client == client
+		c.changed = c.changed || c.client == client
 	}
 	s.connections.mu.Unlock()
 	s.addTemplate() // the same again, which counts as a change
 }
 
-// tellOwnChanges keeps the news of a client's files from the others. It does not
-// wait for the client: the SDK tells one after the other, and one that does not
-// read would keep the rest from hearing.
+// tellOwnChanges sends the notification only to the client whose files changed, and
+// does not wait for it: the SDK tells one client after the other, and one that does
+// not read would hold up the rest.
 func (s *Server) tellOwnChanges(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		session, ok := req.GetSession().(*mcp.ServerSession)
@@ -229,9 +227,9 @@ func (s *Server) tellOwnChanges(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		s.connections.mu.Lock()
 		c := s.connections.open[session]
-		own := c != nil && c.news
+		own := c != nil && c.changed
 		if own {
-			c.news = false
+			c.changed = false
 		}
 		s.connections.mu.Unlock()
 		if own {

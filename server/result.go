@@ -145,7 +145,7 @@ func listed(packages []supervisor.Package) []supervisor.Package {
 	return append([]supervisor.Package{}, packages...)
 }
 
-// maxNote is how many bytes of a note it carries.
+// maxNote is how many bytes of a note the text has.
 const maxNote = 2 << 10
 
 // text says what the structured result says, for models that are given text

@@ -29,39 +29,39 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 		return nil, err
 	}
 	defer files.remove()
-	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
-	news.combined = program.Combined
-	result, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.Result, error) {
+	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
+	progress.combined = program.Combined
+	result, err := guarded(s, ctx, progress, func(ctx context.Context) (supervisor.Result, error) {
 		if session != "" {
-			return s.supervisor.RunCell(ctx, session, program, news.emit)
+			return s.supervisor.RunCell(ctx, session, program, progress.emit)
 		}
-		return s.supervisor.Run(ctx, program, news.emit)
+		return s.supervisor.Run(ctx, program, progress.emit)
 	})
 	s.logRun(req.ClientInfo(), program, result, err)
 	if err != nil {
 		return nil, fmt.Errorf("the program was not run: %w", err)
 	}
 	result.ExecutionID = id
-	news.ended(result.Status, result.Duration)
+	progress.ended(result.Status, result.Duration)
 	most := int(valueOr(args.MaxOutputBytes, maxOutput))
-	forDisplays := max(most/2, most-saidBytes(result))
+	forDisplays := max(most/2, most-totalSize(result))
 	out := runOutputOf(s.fit(result, most-min(textBytes(result.Displays), forDisplays), client))
 	out.SessionID = session
 	if made {
 		out.Notes = append(out.Notes, isNew(session))
 	}
-	content := s.show(&out, result.Displays, files, forDisplays)
+	content := s.addDisplays(&out, result.Displays, files, forDisplays)
 	content = append(content, s.tellFiles(files, &out, client, session)...)
 	res := answer(out, out.text(), content...)
 	res.IsError = result.Status != supervisor.Completed
 	return res, nil
 }
 
-// guarded does a call's work under a context that the server's end cancels too,
-// and closes its stream in every case, so that no news follows the answer. The
-// server's end waits for the work, not for the stream, whose client may be deaf.
-func guarded[T any](s *Server, ctx context.Context, news *stream, work func(context.Context) (T, error)) (T, error) {
-	defer news.close()
+// guarded does a call's work under a context that Stop cancels too. It closes the call's
+// stream before it returns, so that no notification follows the answer. Stop waits for
+// the work, not for the stream, whose client may not read.
+func guarded[T any](s *Server, ctx context.Context, progress *stream, work func(context.Context) (T, error)) (T, error) {
+	defer progress.close()
 	ctx, done := s.begin(ctx)
 	defer done()
 	return work(ctx)
@@ -86,14 +86,14 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 		}
 	}
 	start := time.Now()
-	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
-	packages, err := guarded(s, ctx, news, func(ctx context.Context) ([]supervisor.Package, error) {
+	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
+	packages, err := guarded(s, ctx, progress, func(ctx context.Context) ([]supervisor.Package, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
 		packages, err := s.install(ctx, session, supervisor.Program{
 			Client: client, Language: language, Packages: args.Packages,
-		}, news.emit)
+		}, progress.emit)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}

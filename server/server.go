@@ -7,12 +7,17 @@
 //
 //   - initialize is answered at once: nothing here waits for a runtime, a
 //     package or the network before a tool asks for it.
-//   - A wrong argument, a busy supervisor and a panic are errors of one call;
-//     a line that is not JSON-RPC is an error of that line.
-//   - Nothing that a client does, or fails to do, slows a run: events wait in
-//     bounded buffers, and what does not fit is left out and counted.
+//   - A wrong argument, a busy supervisor and a panic are errors of one call.
+//   - A slow client does not slow its runs: events wait in bounded buffers, and
+//     what does not fit is left out and counted.
 //   - A run ends with its call (notifications/cancelled), with its client (EOF)
 //     and with the server; only the client that started it can cancel it.
+//
+// Clients come in through doors, server/stdio for one, which name them: what a
+// client owns is kept under that name, never under its connection.
+//
+// decodeArgs checks tools' arguments by hand, and not the SDK with its schemas: its
+// errors tell a model which argument is wrong and what to send.
 package server
 
 import (
@@ -43,8 +48,8 @@ type Options struct {
 	Instructions string
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
-	// Workspaces are where files are; without it there are no tools and no
-	// resources for them.
+	// Workspaces finds the files of sessions; nil leaves out the tools and
+	// resources for files.
 	Workspaces Workspaces
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
@@ -66,11 +71,11 @@ type Server struct {
 	greeted     chan struct{} // closed when the first request was handled
 	greet       func()        // closes it
 
-	// stop ends all that runs, which holds working for reading.
+	// stop cancels all calls. Each holds working for reading until its work has ended.
 	stop    context.Context
 	stopNow context.CancelFunc
 	working sync.RWMutex
-	// lastWait is how long the end waits for working.
+	// lastWait is how long Stop waits for working.
 	lastWait time.Duration
 }
 
@@ -128,8 +133,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// lastWait is how long Stop waits until the calls have ended that it has cancelled.
-// One that reads a file that never answers can't be.
+// lastWait is how long Stop waits for the calls that it cancelled. A call that hangs in
+// a file system can't be cancelled.
 const lastWait = 5 * time.Second
 
 // caller is the client at the other end of a connection, in the contexts of its calls.
@@ -188,8 +193,8 @@ func (s *Server) Stop() error {
 	}
 }
 
-// begin ties a call's work to the server's end; the caller must call done when
-// all that the work started has ended.
+// begin makes a context that Stop cancels too. The caller must call done when all that
+// it started has ended: Stop waits for that.
 func (s *Server) begin(ctx context.Context) (_ context.Context, done func()) {
 	s.working.RLock()
 	ctx, cancel := context.WithCancel(ctx)
@@ -201,8 +206,8 @@ func (s *Server) begin(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// placedTools are those whose order matters: with the cells of a session, or for
-// them.
+// placedTools are those whose calls must keep their order: cells, and what prepares
+// for cells.
 var placedTools = []string{"run_code", "install_packages", "reset_session", "write_file"}
 
 // receive is around the SDK's handling of each request.
@@ -210,7 +215,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer s.greet()
 		call, isCall := req.(*mcp.CallToolRequest)
-		// The SDK recovers from no panic, and the process would end for everybody.
+		// The SDK does not recover from panics: one would end the process for all clients.
 		defer func() {
 			if p := recover(); p != nil {
 				s.log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -237,7 +242,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if s.workspaces != nil {
 				return s.ownResources(clientOf(ctx), req)
 			}
-		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled, or we end
+		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled or the server stops
 			var done func()
 			ctx, done = s.begin(ctx)
 			defer done()
@@ -251,8 +256,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// Greeted is closed when the first request was handled: what can wait until then
-// does not slow the answer.
+// Greeted is closed after the first request: work that waits for it does not delay the
+// answer.
 func (s *Server) Greeted() <-chan struct{} { return s.greeted }
 
 // quiet lowers the SDK's routine messages (a session connected, a level set)

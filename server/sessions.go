@@ -120,12 +120,12 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 	if err != nil {
 		return nil, err
 	}
-	news := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
-	info, err := guarded(s, ctx, news, func(ctx context.Context) (supervisor.SessionInfo, error) {
+	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
+	info, err := guarded(s, ctx, progress, func(ctx context.Context) (supervisor.SessionInfo, error) {
 		return s.supervisor.CreateSession(ctx, supervisor.SessionRequest{
 			Client: clientOf(ctx), ID: args.SessionID, Language: language,
 			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
-		}, news.emit)
+		}, progress.emit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("no session was made: %w", err)
@@ -219,6 +219,6 @@ func languageNames(languages []supervisor.Language) []string {
 	return names
 }
 
-// isNew says that a call has made the session that it named, which may have had one
-// of the name that ended.
+// isNew tells that a call made the session that it named: an earlier one of that name
+// has ended.
 func isNew(session string) string { return fmt.Sprintf("session %s is new", session) }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// streamPause is the least time between two flushes of a run's news.
+	// streamPause is the least time between two flushes.
 	streamPause = 50 * time.Millisecond
-	// streamGather is how long the first news after a quiet time waits for
+	// streamGather is how long the first event after a quiet time waits for
 	// more: Python writes a line and its newline in two parts.
 	streamGather = 10 * time.Millisecond
 	// streamHalf is how many bytes of the beginning, and of the end, of what a
@@ -54,7 +54,7 @@ type stream struct {
 	ctx     context.Context // of the call: when it ends nobody listens
 
 	mu      sync.Mutex
-	pending []*news       // in the order in which each first had something to say
+	pending []*notice     // in the order in which each first had something to say
 	wake    chan struct{} // 1: something is pending
 	closing chan struct{}
 	done    chan struct{}
@@ -63,8 +63,8 @@ type stream struct {
 	progress float64 // only the sender's
 }
 
-// news is what one flush says of one stream or one stage.
-type news struct {
+// notice is what the next flush says of one stream or one stage.
+type notice struct {
 	kind  supervisor.EventKind
 	name  string // of the stage
 	text  string // of the stage
@@ -89,7 +89,7 @@ func newStream(ctx context.Context, session *mcp.ServerSession, token any, id st
 func (s *stream) emit(e supervisor.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.newsOf(e)
+	n := s.noticeOf(e)
 	if e.Kind == supervisor.Stage {
 		n.text = stageText(e)
 	} else {
@@ -101,8 +101,8 @@ func (s *stream) emit(e supervisor.Event) {
 	}
 }
 
-// newsOf finds or makes the pending news of the event's stream or stage.
-func (s *stream) newsOf(e supervisor.Event) *news {
+// noticeOf finds or makes the pending notice of the event's stream or stage.
+func (s *stream) noticeOf(e supervisor.Event) *notice {
 	stages, oldest := 0, -1
 	for i, n := range s.pending {
 		if n.kind == e.Kind && n.name == e.Text {
@@ -117,13 +117,13 @@ func (s *stream) newsOf(e supervisor.Event) *news {
 	if e.Kind == supervisor.Stage && stages == streamStages {
 		s.pending = slices.Delete(s.pending, oldest, oldest+1)
 	}
-	n := &news{kind: e.Kind, name: e.Text}
+	n := &notice{kind: e.Kind, name: e.Text}
 	s.pending = append(s.pending, n)
 	return n
 }
 
 // add adds what the guest wrote.
-func (n *news) add(data []byte) {
+func (n *notice) add(data []byte) {
 	c := &n.bytes
 	room := min(streamHalf-len(c.Head), len(data))
 	c.Head = append(c.Head, data[:room]...)
@@ -139,7 +139,7 @@ func (n *news) add(data []byte) {
 
 // take gives what is pending. What begins a character that is not whole yet waits,
 // unless it is the last.
-func (s *stream) take(last bool) []*news {
+func (s *stream) take(last bool) []*notice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := s.pending
@@ -152,7 +152,7 @@ func (s *stream) take(last bool) []*news {
 			end = &c.Head
 		}
 		if cut := len(*end) - partialRune(*end); cut < len(*end) && !last {
-			s.newsOf(supervisor.Event{Kind: n.kind}).add((*end)[cut:])
+			s.noticeOf(supervisor.Event{Kind: n.kind}).add((*end)[cut:])
 			*end = (*end)[:cut]
 		}
 	}
@@ -205,15 +205,13 @@ func (s *stream) rest(d time.Duration) {
 
 func (s *stream) started() {
 	if s.id != "" {
-		s.notify("started", "started execution "+s.id)
-		s.message("info", "started", "started execution "+s.id)
+		s.say("info", "started", "", "started execution "+s.id)
 	}
 }
 
-func (s *stream) tell(n *news) {
+func (s *stream) tell(n *notice) {
 	if n.kind == supervisor.Stage {
-		s.notify("stage", n.text)
-		s.message("info", "stage", n.text)
+		s.say("info", "stage", "", n.text)
 		return
 	}
 	name := outName(s.combined)
@@ -221,9 +219,15 @@ func (s *stream) tell(n *news) {
 		name = "stderr"
 	}
 	if text := textOf(n.bytes).text; text != "" {
-		s.notify(name, name+": "+text)
-		s.message("debug", name, text)
+		s.say("debug", name, name+": ", text)
 	}
+}
+
+// say tells one thing to those who want progress, and to those who want messages of the
+// level.
+func (s *stream) say(level mcp.LoggingLevel, event, prefix, text string) {
+	s.notify(event, prefix+text)
+	s.message(level, event, text)
 }
 
 // notify sends a progress notification. An error means that the call or the

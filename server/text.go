@@ -116,16 +116,14 @@ func several(n int64, thing string) string {
 
 // size writes a number of bytes for people.
 func size(n int64) string {
-	switch {
-	case n < 1<<10:
+	if n < 1<<10 {
 		return several(n, "byte")
-	case n < 1<<20:
-		return short(float64(n)/(1<<10)) + " KiB"
-	case n < 1<<30:
-		return short(float64(n)/(1<<20)) + " MiB"
-	default:
-		return short(float64(n)/(1<<30)) + " GiB"
 	}
+	rounded, unit := float64(n)/(1<<10), 0
+	for ; rounded >= 1<<10 && unit < 2; unit++ {
+		rounded /= 1 << 10
+	}
+	return short(rounded) + []string{" KiB", " MiB", " GiB"}[unit]
 }
 
 func short(f float64) string {

@@ -98,8 +98,8 @@ func oneOf[T ~string](values ...T) *jsonschema.Schema {
 	return schema
 }
 
-// outputFor is T's schema, for answers: names and types, which say enough. What
-// tools/list says is paid for by every conversation, whatever it calls.
+// outputFor is T's schema for answers: names and types only, for every conversation
+// pays for what tools/list says.
 func outputFor[T any]() *jsonschema.Schema {
 	schema := schemaFor[T]()
 	bare(schema)
@@ -152,8 +152,7 @@ func (s *Server) granted() *bool {
 func jsonNumber(f float64) json.RawMessage { return json.RawMessage(fmt.Sprint(f)) }
 
 // addTool registers a tool that takes In and answers with Out. Its schemas are made of
-// these, where it has none. decodeArgs checks the arguments and not the SDK, whose
-// errors speak of schemas rather than of what to do.
+// these, where it has none.
 func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *mcp.CallToolRequest, In) (*mcp.CallToolResult, error)) {
 	if t.InputSchema == nil {
 		t.InputSchema = schemaFor[In]()
