@@ -122,7 +122,7 @@ func (c *conn) Write(ctx context.Context, message jsonrpc.Message) error {
 	size := int64(messageCost)
 	answer, isAnswer := message.(*jsonrpc.Response)
 	if isAnswer {
-		answer.Error = inPlainWords(answer.Error)
+		answer.Error = explained(answer.Error)
 		size += int64(len(answer.Result))
 	}
 	c.update(func() {

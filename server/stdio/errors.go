@@ -9,19 +9,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// What Go's decoders say of a message that has something of another kind than it
-// should.
+// What Go's decoders say of a message that has a value of a wrong kind.
 var (
-	goWords   = regexp.MustCompile(`(?s)^(.*?)(?:unmarshaling .*)?json: cannot unmarshal .* into Go (?:struct field \S+\.(\S+)|value) of type (\S+).*$`)
-	goHandles = regexp.MustCompile(`^handling '([^']*)': invalid params: $`)
-	goWrongID = regexp.MustCompile(`parse error: invalid ID type .*`)
+	decodeError   = regexp.MustCompile(`(?s)^(.*?)(?:unmarshaling .*)?json: cannot unmarshal .* into Go (?:struct field \S+\.(\S+)|value) of type (\S+).*$`)
+	invalidParams = regexp.MustCompile(`^handling '([^']*)': invalid params: $`)
+	invalidID     = regexp.MustCompile(`parse error: invalid ID type .*`)
 )
 
-// plainWords tells what is wrong with a message in JSON's words, not in those of Go's
-// types.
-func plainWords(text string) string {
-	text = goWrongID.ReplaceAllString(text, "its id must be a string or a whole number")
-	m := goWords.FindStringSubmatch(text)
+// explain puts the error of one of Go's decoders in terms of JSON, without Go's types.
+func explain(text string) string {
+	text = invalidID.ReplaceAllString(text, "its id must be a string or a whole number")
+	m := decodeError.FindStringSubmatch(text)
 	if m == nil {
 		return text
 	}
@@ -38,7 +36,7 @@ func plainWords(text string) string {
 	case strings.HasPrefix(t, "int") || strings.HasPrefix(t, "float") || strings.HasPrefix(t, "uint"):
 		kind = "a number"
 	}
-	if method := goHandles.FindStringSubmatch(where); method != nil {
+	if method := invalidParams.FindStringSubmatch(where); method != nil {
 		if field == "" {
 			return fmt.Sprintf("the params of %s must be %s", method[1], kind)
 		}
@@ -53,11 +51,11 @@ func plainWords(text string) string {
 	return where + field + " must be " + kind
 }
 
-// inPlainWords is an answer's error with its message in plain words.
-func inPlainWords(err error) error {
+// explained is an answer's error with its message explained.
+func explained(err error) error {
 	var wire *jsonrpc.Error
-	if err == nil || !errors.As(err, &wire) || plainWords(err.Error()) == err.Error() {
+	if err == nil || !errors.As(err, &wire) || explain(err.Error()) == err.Error() {
 		return err
 	}
-	return &jsonrpc.Error{Code: wire.Code, Message: plainWords(err.Error()), Data: wire.Data}
+	return &jsonrpc.Error{Code: wire.Code, Message: explain(err.Error()), Data: wire.Data}
 }

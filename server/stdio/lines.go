@@ -101,7 +101,7 @@ func (c *conn) decode(line []byte, size int64) (messages []jsonrpc.Message, _ *j
 	for _, part := range parts {
 		message, err := jsonrpc.DecodeMessage(part)
 		if err != nil {
-			return nil, invalid("%s", plainWords(fmt.Sprintf("not a JSON-RPC message: %v", err)))
+			return nil, invalid("%s", explain(fmt.Sprintf("not a JSON-RPC message: %v", err)))
 		}
 		messages = append(messages, message)
 	}
