@@ -62,13 +62,21 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 		}
 		out.Notes = append(out.Notes, fmt.Sprintf("It is not shown as a picture: %v.", err))
 	}
-	var given int
+	data := file.Data
 	if args.Encoding == "text" || args.Encoding == "" && file.Text {
-		given = out.asText(file)
+		if cut := partialRune(data); file.Rest() > 0 && cut < len(data) {
+			data = data[:len(data)-cut]
+		}
+		var replaced int64
+		out.Encoding = "text"
+		if out.Content, replaced = utf8Text(data); replaced > 0 {
+			out.Notes = append(out.Notes, fmt.Sprintf("%d bytes are not UTF-8; each is shown as \uFFFD.", replaced))
+		}
 	} else {
-		given = out.asBase64(file, valueOr(args.Limit, readBase64))
+		data = data[:min(int64(len(data)), valueOr(args.Limit, readBase64))]
+		out.Encoding, out.Content = "base64", base64.StdEncoding.EncodeToString(data)
 	}
-	if next := file.Offset + int64(given); next < file.Size && given > 0 {
+	if next := file.Offset + int64(len(data)); next < file.Size && len(data) > 0 {
 		out.NextOffset = &next
 	}
 	return answer(out, out.text()), nil
@@ -93,27 +101,6 @@ func (o readOutput) showing(pic picture) *mcp.CallToolResult {
 		o.Notes = append(o.Notes, "The image is "+pic.note+".")
 	}
 	return answer(o, o.text(), pic.content())
-}
-
-// asText gives the content as text, up to the last whole character, and says
-// how many bytes that took.
-func (o *readOutput) asText(file workspace.Content) int {
-	data := file.Data
-	if cut := partialRune(data); file.Rest() > 0 && cut < len(data) {
-		data = data[:len(data)-cut]
-	}
-	var replaced int64
-	o.Encoding = "text"
-	if o.Content, replaced = utf8Text(data); replaced > 0 {
-		o.Notes = append(o.Notes, fmt.Sprintf("%d bytes are not UTF-8; each is shown as \uFFFD.", replaced))
-	}
-	return len(data)
-}
-
-func (o *readOutput) asBase64(file workspace.Content, limit int64) int {
-	data := file.Data[:min(int64(len(file.Data)), limit)]
-	o.Encoding, o.Content = "base64", base64.StdEncoding.EncodeToString(data)
-	return len(data)
 }
 
 // text says first what is given, on a line of its own, then the content.
