@@ -115,7 +115,7 @@ func New(o Options) (*Engine, error) {
 // Describe says what the engine is.
 func (e *Engine) Describe() supervisor.Description {
 	return supervisor.Description{
-		Languages:   []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript},
+		Languages:   Languages,
 		Versions:    map[string]string{"deno": Version, "v8": V8Version, "typescript": TypeScriptVersion},
 		Ready:       Available(e.locateOptions(nil)),
 		Permissions: e.options.Permissions.Args(),

@@ -173,7 +173,7 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(super
 // Describe says what the engine is.
 func (e *Engine) Describe() supervisor.Description {
 	return supervisor.Description{
-		Languages: []supervisor.Language{supervisor.Python},
+		Languages: Languages,
 		Versions: map[string]string{
 			"python": PythonVersion, "pyodide": Version, "micropip": MicropipVersion,
 			"deno": deno.Version, "v8": deno.V8Version,

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/deno"
+	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
 
@@ -305,14 +307,14 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	if got.Code != "print(1)" {
 		t.Errorf("with a byte order mark the code is %q", got.Code)
 	}
-	for _, l := range languages {
-		for _, name := range slices.Concat([]string{string(l.name)}, l.aliases, l.syntaxes, l.modules) {
+	for _, l := range slices.Concat(deno.Languages, pyodide.Languages) {
+		for _, name := range l.Words() {
 			file := ""
-			if slices.Contains(l.syntaxes, name) || slices.Contains(l.modules, name) {
+			if slices.Contains([]string{"mjs", "cjs", "jsx", "mts", "tsx"}, name) {
 				file = "main." + name
 			}
 			call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
-			if got.Language != l.name || got.Name != file {
+			if got.Language != l.Name || got.Name != file {
 				t.Errorf("%s became %s %q", name, got.Language, got.Name)
 			}
 		}

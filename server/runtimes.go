@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/supervisor"
 )
 
 // runtimesOutput is list_runtimes' structured result.
@@ -69,7 +71,7 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 	}
 	for _, t := range s.supervisor.Toolchains() {
 		d := t.Describe()
-		info := runtimeInfo{languageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
+		info := runtimeInfo{supervisor.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
 		if info.Versions == nil {
 			info.Versions = map[string]string{}
 		}

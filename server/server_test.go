@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/deno"
+	"rillbox/pyodide"
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
 )
@@ -60,7 +63,7 @@ func (s scripted) Describe() supervisor.Description {
 		return s.describe()
 	}
 	return supervisor.Description{
-		Languages: []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python},
+		Languages: slices.Concat(deno.Languages, pyodide.Languages),
 		Versions:  map[string]string{"deno": "2.9.6", "python": "3.14.2"},
 		Ready:     true,
 		Wall:      "namespaces",
@@ -182,7 +185,7 @@ func TestPanicIsAnErrorOfOneCall(t *testing.T) {
 		if calls++; calls > 20 {
 			panic("out of cheese")
 		}
-		return supervisor.Description{Languages: []supervisor.Language{supervisor.Python}}
+		return supervisor.Description{Languages: pyodide.Languages}
 	}, run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
 		return supervisor.Result{Status: supervisor.Completed}, nil
 	}}, func(o *Options) {

@@ -19,7 +19,7 @@ func (s *Server) addTools() {
 	run := schemaFor[runArgs]()
 	s.describeLanguages(run)
 	run.Properties["packages"].Description += s.packageExamples()
-	run.Properties["args"].Description = strings.Join(s.each(func(l language) string { return l.args }), " or ") + "."
+	run.Properties["args"].Description = strings.Join(s.each(func(l supervisor.LanguageInfo) string { return l.Arguments }), " or ") + "."
 	timeout := run.Properties["timeout_seconds"]
 	timeout.Minimum = new(minTimeout.Seconds())
 	timeout.Maximum = new(s.limits.MaxTimeout.Seconds())

@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
 
@@ -109,7 +110,7 @@ func walkSchema(t *testing.T, path string, schema any, root, described bool) {
 func TestWordsTellWhatIsInForce(t *testing.T) {
 	granting := func(flags ...string) scripted {
 		return scripted{describe: func() supervisor.Description {
-			return supervisor.Description{Languages: []supervisor.Language{supervisor.Python}, Permissions: flags}
+			return supervisor.Description{Languages: pyodide.Languages, Permissions: flags}
 		}}
 	}
 	limits := testLimits()
@@ -153,7 +154,7 @@ func TestWordsTellWhatIsInForce(t *testing.T) {
 func TestListRuntimes(t *testing.T) {
 	s := newServer(scripted{describe: func() supervisor.Description {
 		return supervisor.Description{
-			Languages:   []supervisor.Language{supervisor.Python},
+			Languages:   pyodide.Languages,
 			Versions:    map[string]string{"python": "3.14.2", "pyodide": "314.0.7"},
 			Permissions: []string{"--allow-net=example.com"},
 			Wall:        "namespaces",

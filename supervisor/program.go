@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// Language names what a program is written in.
-type Language string
-
-// The languages that have an engine.
-const (
-	JavaScript Language = "javascript"
-	TypeScript Language = "typescript"
-	Python     Language = "python"
-)
-
 // Program is what a client asks to run.
 type Program struct {
 	// ID names the execution; Supervisor.Run makes one when it is empty.
@@ -194,7 +184,7 @@ type Toolchain interface {
 
 // Description says what an engine is and whether it could run at once.
 type Description struct {
-	Languages []Language
+	Languages []LanguageInfo
 	// Versions maps a component's name ("deno", "v8", "typescript",
 	// "python", "pyodide") to its exact version.
 	Versions map[string]string

@@ -215,7 +215,7 @@ func (s *Supervisor) languageOf(o *openSession, named Language) (Language, error
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if named == "" && o.language == "" {
-		return "", &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", o.id, languageList)}
+		return "", &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", o.id, s.languageList())}
 	}
 	if named != "" {
 		if _, ok := s.byLanguage[named].(SessionOpener); !ok {

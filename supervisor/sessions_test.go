@@ -26,7 +26,7 @@ type cells struct {
 }
 
 func (c *cells) Describe() Description {
-	return Description{Languages: []Language{Python, JavaScript}}
+	return Description{Languages: []LanguageInfo{{Name: Python}, {Name: JavaScript}}}
 }
 func (c *cells) Prepare(context.Context, func(Event)) error { return nil }
 func (c *cells) Install(context.Context, []string, func(Event)) ([]Package, error) {

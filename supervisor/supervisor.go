@@ -27,6 +27,7 @@ import (
 // Supervisor takes programs to their engines. It is safe for concurrent use.
 type Supervisor struct {
 	toolchains []Toolchain
+	languages  []LanguageInfo
 	byLanguage map[Language]Toolchain
 	limits     Limits
 	admission  *admission
@@ -61,7 +62,8 @@ func New(limits Limits, log *slog.Logger, toolchains ...Toolchain) *Supervisor {
 	}
 	for _, t := range toolchains {
 		for _, language := range t.Describe().Languages {
-			s.byLanguage[language] = t
+			s.byLanguage[language.Name] = t
+			s.languages = append(s.languages, language)
 		}
 	}
 	return s
@@ -190,7 +192,7 @@ func cancelledBefore(ctx context.Context, in *openSession) Result {
 func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) ([]Package, error) {
 	t, ok := s.byLanguage[p.Language]
 	if !ok {
-		return nil, noLanguage(p.Language)
+		return nil, s.noLanguage(p.Language)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -207,11 +209,13 @@ func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) (
 	return t.Install(ctx, p.Packages, serialised(emit))
 }
 
-func noLanguage(language Language) error {
-	return &ProgramError{fmt.Sprintf("language %q is not one of %s", language, languageList)}
+func (s *Supervisor) noLanguage(language Language) error {
+	return &ProgramError{fmt.Sprintf("language %q is not one of %s", language, s.languageList())}
 }
 
-const languageList = "javascript, typescript or python"
+func (s *Supervisor) languageList() string {
+	return Listed(LanguageNames(s.Languages()), "or")
+}
 
 // enter waits for the session's turn, so that waiting cells take no other's
 // place, and for a place.
@@ -293,7 +297,7 @@ func (e *ProgramError) Error() string { return e.Text }
 func (s *Supervisor) admit(p Program) (Engine, Program, error) {
 	engine, ok := s.byLanguage[p.Language]
 	if !ok {
-		return nil, p, noLanguage(p.Language)
+		return nil, p, s.noLanguage(p.Language)
 	}
 	if int64(len(p.Code)) > s.limits.Code {
 		return nil, p, &ProgramError{fmt.Sprintf("the program has %d bytes, and may have %d: put data into stdin or a package", len(p.Code), s.limits.Code)}

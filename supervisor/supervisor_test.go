@@ -23,7 +23,7 @@ func (toolchain) Prepare(context.Context, func(Event)) error { return nil }
 func (toolchain) Install(context.Context, []string, func(Event)) ([]Package, error) {
 	return nil, nil
 }
-func (toolchain) Describe() Description { return Description{Languages: []Language{Python}} }
+func (toolchain) Describe() Description { return Description{Languages: []LanguageInfo{{Name: Python}}} }
 func (toolchain) Close()                {}
 
 func newTestSupervisor(run func(ctx context.Context, p Program, emit func(Event)) (Result, error)) *Supervisor {

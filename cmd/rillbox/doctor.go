@@ -93,15 +93,15 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	checks = append(checks, shares...)
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
-		c := check{Name: languageNames(d.Languages), Detail: versions(d)}
+		c := check{Name: supervisor.Listed(supervisor.LanguageNames(d.Languages), "and"), Detail: versions(d)}
 		if !d.Ready {
 			c.Problem, c.Lesser, c.Advice = "not set up yet", true, "the first program fetches what it needs; `rillbox setup` does it now"
 			checks = append(checks, c)
 			continue
 		}
 		checks = append(checks, c)
-		for _, language := range languages {
-			if language.hostile != "" && slices.Contains(d.Languages, language.name) {
+		for _, language := range d.Languages {
+			if language.Probe != "" {
 				checks = append(checks, probe(ctx, engines.Supervisor, language)...)
 			}
 		}

@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"rillbox/cache"
-	"rillbox/deno"
-	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 )
@@ -61,7 +59,7 @@ func (c *config) checkWall(offered launcher.Support) error {
 		return nil // every machine has it
 	case c.WithoutSecondWall:
 		less = "without_second_wall leaves it out"
-	case c.DenoPermissions.All() || c.PyodidePermissions.All():
+	case c.grantsAll():
 		less = "programs with --allow-all have none"
 	case c.Wall > offered.Level:
 		less = fmt.Sprintf("this machine offers %v (%s)", offered.Level, offered.Detail)
@@ -69,6 +67,16 @@ func (c *config) checkWall(offered launcher.Support) error {
 		return nil
 	}
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
+}
+
+// grantsAll says that the programs of an engine have all permissions.
+func (c *config) grantsAll() bool {
+	for _, permissions := range c.Permissions {
+		if permissions.All() {
+			return true
+		}
+	}
+	return false
 }
 
 // unenforced lists the limits that were set and can't be enforced on this machine.
@@ -83,43 +91,18 @@ func (c *config) unenforced(offered launcher.CgroupSupport, tellsCPU bool) (list
 }
 
 func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {
-	scripts, err := deno.New(deno.Options{
-		Cache:             store,
-		Permissions:       c.DenoPermissions,
-		AllowImport:       c.AllowImport,
-		DenoPath:          c.DenoPath,
-		Env:               c.Variables,
-		Policy:            c.policy(),
-		WithoutSecondWall: c.WithoutSecondWall,
-		Limits:            c.Limits,
-		Warm:              c.Warm,
-		Workspace:         workspace,
-		Log:               log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the engine for JavaScript and TypeScript: %w", err)
+	var toolchains []supervisor.Toolchain
+	for _, kind := range engineKinds {
+		t, err := kind.open(c, store, workspace, log)
+		if err != nil {
+			for _, t := range toolchains {
+				t.Close()
+			}
+			return nil, fmt.Errorf("cannot make the engine for %s: %w", kind.titles(), err)
+		}
+		toolchains = append(toolchains, t)
 	}
-	python, err := pyodide.New(pyodide.Options{
-		Cache:             store,
-		Path:              c.PyodidePath,
-		DenoPath:          c.DenoPath,
-		Permissions:       c.PyodidePermissions,
-		Env:               c.Variables,
-		IndexURL:          c.IndexURL,
-		CDN:               c.CDNURL,
-		Policy:            c.policy(),
-		WithoutSecondWall: c.WithoutSecondWall,
-		Limits:            c.Limits,
-		Warm:              c.Warm,
-		LeaveImages:       c.once,
-		Workspace:         workspace,
-		Log:               log,
-	})
-	if err != nil {
-		scripts.Close()
-		return nil, fmt.Errorf("cannot make the engine for Python: %w", err)
-	}
-	return []supervisor.Toolchain{scripts, python}, nil
+	return toolchains, nil
 }
 
 // policy is what may be fetched for programs.
@@ -139,9 +122,10 @@ func (e *engines) Close() error {
 }
 
 // toolchains are those that serve the languages wanted, each once.
-func (e *engines) toolchains(wanted []language) (list []supervisor.Toolchain) {
+func (e *engines) toolchains(wanted []supervisor.LanguageInfo) (list []supervisor.Toolchain) {
 	for _, t := range e.Toolchains() {
-		if slices.ContainsFunc(wanted, func(l language) bool { return slices.Contains(t.Describe().Languages, l.name) }) {
+		names := supervisor.LanguageNames(t.Describe().Languages)
+		if slices.ContainsFunc(wanted, func(l supervisor.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
 			list = append(list, t)
 		}
 	}

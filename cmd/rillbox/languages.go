@@ -4,110 +4,135 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"rillbox/cache"
 	"rillbox/deno"
+	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
 
-// A language is what this package knows of a language: the rest is its engine's.
-type language struct {
-	name       supervisor.Language
-	aliases    []string
-	extensions []string // of files
-	// permissions is the setting that grants its programs something.
-	permissions func(*config) *deno.Permissions
-	// banner names what its REPL runs on; ${deno} stands for Deno's version.
-	banner       string
-	prompt, more string
-	exits        []string // what a person types to end a REPL
-	// readsLines says that a cell reads no more of a terminal than the lines it
-	// asks for. The others read ahead, which is the next cell.
-	readsLines bool
-	// continues matches a line of piped input that belongs to the statement before it.
-	continues *regexp.Regexp
-	// hostile is a program that tries what must be refused, endless one that never
-	// ends. They are empty where another language's are run in the same way.
-	hostile, endless string
+// An engineKind is an engine that can be opened: its languages, and what the settings
+// say of it. A new language is a row of its engine's; a new engine is a row here.
+type engineKind struct {
+	// name begins the setting that grants its programs something: deno_permission_args.
+	name      string
+	languages []supervisor.LanguageInfo
+	runtimes  string // what setup fetches
+	open      func(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error)
 }
 
-var languages = []language{
-	{
-		name: supervisor.JavaScript, aliases: []string{"js", "node"}, extensions: []string{".js", ".mjs", ".cjs", ".jsx"},
-		permissions: func(c *config) *deno.Permissions { return &c.DenoPermissions },
-		banner:      "JavaScript in Deno ${deno} (V8 ${v8})", prompt: "> ", more: "  ", exits: []string{"exit()", "quit()"},
-		continues: scriptContinues, hostile: probeJS, endless: "for (;;);",
-	},
-	{
-		name: supervisor.TypeScript, aliases: []string{"ts"}, extensions: []string{".ts", ".mts", ".tsx"},
-		permissions: func(c *config) *deno.Permissions { return &c.DenoPermissions },
-		banner:      "TypeScript ${typescript} in Deno ${deno}", prompt: "> ", more: "  ", exits: []string{"exit()", "quit()"},
-		continues: scriptContinues,
-	},
-	{
-		name: supervisor.Python, aliases: []string{"py"}, extensions: []string{".py"},
-		permissions: func(c *config) *deno.Permissions { return &c.PyodidePermissions },
-		banner:      "Python ${python} in Pyodide ${pyodide}", prompt: ">>> ", more: "... ", exits: []string{"exit()", "quit()", "exit", "quit"},
-		readsLines: true, continues: regexp.MustCompile(`^(\s|#|(elif|else|except|finally)\b)`),
-		hostile: probePython, endless: "while True: pass",
-	},
+var engineKinds = []engineKind{
+	{"deno", deno.Languages, "Deno", openDeno},
+	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
 }
 
-var scriptContinues = regexp.MustCompile(`^\s*(\.[^0-9]|[?:,)}\]*%&|^=]|(else|catch|finally|instanceof)\b)`)
+func openDeno(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error) {
+	return deno.New(deno.Options{
+		Cache:             store,
+		Permissions:       *c.Permissions["deno"],
+		AllowImport:       c.AllowImport,
+		DenoPath:          c.DenoPath,
+		Env:               c.Variables,
+		Policy:            c.policy(),
+		WithoutSecondWall: c.WithoutSecondWall,
+		Limits:            c.Limits,
+		Warm:              c.Warm,
+		Workspace:         workspace,
+		Log:               log,
+	})
+}
+
+func openPyodide(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error) {
+	return pyodide.New(pyodide.Options{
+		Cache:             store,
+		Path:              c.PyodidePath,
+		DenoPath:          c.DenoPath,
+		Permissions:       *c.Permissions["pyodide"],
+		Env:               c.Variables,
+		IndexURL:          c.IndexURL,
+		CDN:               c.CDNURL,
+		Policy:            c.policy(),
+		WithoutSecondWall: c.WithoutSecondWall,
+		Limits:            c.Limits,
+		Warm:              c.Warm,
+		LeaveImages:       c.once,
+		Workspace:         workspace,
+		Log:               log,
+	})
+}
+
+// titles are the names of the kind's languages, as in a sentence.
+func (k engineKind) titles() string {
+	var titles []string
+	for _, l := range k.languages {
+		titles = append(titles, l.Title)
+	}
+	return supervisor.Listed(titles, "and")
+}
+
+// languages are those of all engines.
+func languages() (all []supervisor.LanguageInfo) {
+	for _, kind := range engineKinds {
+		all = append(all, kind.languages...)
+	}
+	return all
+}
+
+// permit grants programs in a language what is given, in place of what the settings
+// say.
+func (c *config) permit(language supervisor.Language, permissions deno.Permissions) {
+	for _, kind := range engineKinds {
+		if slices.ContainsFunc(kind.languages, func(l supervisor.LanguageInfo) bool { return l.Name == language }) {
+			*c.Permissions[kind.name] = permissions
+		}
+	}
+}
 
 // defaultLanguage is the REPL's.
 const defaultLanguage = string(supervisor.Python)
 
-// words are all that a person may call a language: also what its files end with.
-func (l language) words() []string {
-	words := append([]string{string(l.name)}, l.aliases...)
-	for _, extension := range l.extensions {
-		words = append(words, extension[1:])
-	}
-	return words
-}
-
 // languageNamed finds a language by what a person calls it.
-func languageNamed(word string) (language, error) {
-	var known []string
-	for _, l := range languages {
-		if slices.Contains(l.words(), strings.ToLower(word)) {
-			return l, nil
-		}
-		known = append(known, l.words()...)
+func languageNamed(word string) (supervisor.LanguageInfo, error) {
+	l, _, found := supervisor.FindLanguage(languages(), word)
+	if found {
+		return l, nil
 	}
-	return language{}, fmt.Errorf("unknown language %q; want %s%s", word, languageChoice(), didYouMean(word, known))
+	var known []string
+	for _, l := range languages() {
+		known = append(known, l.Words()...)
+	}
+	return l, fmt.Errorf("unknown language %q; want %s%s", word, languageChoice(), didYouMean(word, known))
 }
 
 // languageOfFile finds a file's language by its extension; it has no name if there is
 // none.
-func languageOfFile(path string) language {
-	for _, l := range languages {
-		if slices.Contains(l.extensions, filepath.Ext(path)) {
+func languageOfFile(path string) supervisor.LanguageInfo {
+	for _, l := range languages() {
+		if slices.Contains(l.Extensions, filepath.Ext(path)) {
 			return l
 		}
 	}
-	return language{}
+	return supervisor.LanguageInfo{}
 }
 
 // languageChoice is the list of languages for help: "javascript or python (js, py)".
 func languageChoice() string {
-	var names, short []string
-	for _, l := range languages {
-		names, short = append(names, string(l.name)), append(short, l.aliases[0])
+	var short []string
+	for _, l := range languages() {
+		short = append(short, l.Aliases[0])
 	}
-	last := len(names) - 1
-	return fmt.Sprintf("%s or %s (%s)", strings.Join(names[:last], ", "), names[last], strings.Join(short, ", "))
+	return fmt.Sprintf("%s (%s)", supervisor.Listed(supervisor.LanguageNames(languages()), "or"), strings.Join(short, ", "))
 }
 
 // extensionList lists the extensions of all languages.
 func extensionList() string {
 	var list []string
-	for _, l := range languages {
-		list = append(list, l.extensions...)
+	for _, l := range languages() {
+		list = append(list, l.Extensions...)
 	}
 	return strings.Join(list, " ")
 }

@@ -47,7 +47,7 @@ func (p *piped) Next() (string, error) {
 		switch {
 		case line == "" && blank:
 			return "", io.EOF
-		case line == "" || !blank && (len(cell) > p.limit || !p.unfinished(cell) && !p.continues.MatchString(line)):
+		case line == "" || !blank && (len(cell) > p.limit || !p.unfinished(cell) && !(p.continues != nil && p.continues.MatchString(line))):
 			p.ahead = line
 			return cell, nil
 		case blank:

@@ -11,6 +11,7 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/cmd/rillbox/terminal"
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -71,7 +72,7 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := sessions[row.language]
-			p := &piped{lines: bufio.NewReader(strings.NewReader("\n" + strings.Join(row.cells, ""))), limit: 1 << 20, continues: r.language.continues,
+			p := &piped{lines: bufio.NewReader(strings.NewReader("\n" + strings.Join(row.cells, ""))), limit: 1 << 20, continues: r.language.Continues,
 				unfinished: func(text string) bool { return r.unfinished(t.Context(), text) }}
 			var got []string
 			for {
@@ -107,7 +108,7 @@ func FuzzPiped(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p := &piped{lines: bufio.NewReader(strings.NewReader(text)), limit: 1 << 20, unfinished: hasOpenBracket, continues: scriptContinues}
+		p := &piped{lines: bufio.NewReader(strings.NewReader(text)), limit: 1 << 20, unfinished: hasOpenBracket, continues: deno.Languages[0].Continues}
 		var all strings.Builder
 		for {
 			cell, err := p.Next()

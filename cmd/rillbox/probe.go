@@ -22,23 +22,17 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-//go:embed probe.js
-var probeJS string
-
-//go:embed probe.py
-var probePython string
-
 // probe runs a language's probes without any grant. What the probe says is
 // checked against what can be seen from here.
-func probe(ctx context.Context, s *supervisor.Supervisor, language language) []check {
+func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) []check {
 	checks, err := probeGrants(ctx, s, language)
 	if err != nil {
-		return append(checks, check{Name: string(language.name) + ": the probe", Problem: err.Error()})
+		return append(checks, check{Name: string(language.Name) + ": the probe", Problem: err.Error()})
 	}
 	return append(checks, probeTimeout(ctx, s, language))
 }
 
-func probeGrants(ctx context.Context, s *supervisor.Supervisor, language language) ([]check, error) {
+func probeGrants(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) ([]check, error) {
 	dir, err := os.MkdirTemp("", "rillbox-probe-")
 	if err != nil {
 		return nil, err
@@ -60,11 +54,11 @@ func probeGrants(ctx context.Context, s *supervisor.Supervisor, language languag
 	defer os.Unsetenv(variable)
 
 	program := supervisor.Program{
-		Language: language.name, Code: language.hostile, Permissions: []string{},
+		Language: language.Name, Code: language.Probe, Permissions: []string{},
 		Args: []string{secret, forbidden, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), variable},
 	}
 	result, err := s.Run(ctx, program, func(supervisor.Event) {})
-	checks := []check{{Name: string(language.name) + ": a program runs", Problem: broken(result, err)}}
+	checks := []check{{Name: string(language.Name) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
 		if err := json.Unmarshal(result.Value, &outcome); err != nil || len(outcome) == 0 {
@@ -81,7 +75,7 @@ func probeGrants(ctx context.Context, s *supervisor.Supervisor, language languag
 			outcome["connect to the network"] = ""
 		}
 		for _, attempt := range slices.Sorted(maps.Keys(outcome)) {
-			c := check{Name: string(language.name) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
+			c := check{Name: string(language.Name) + ": cannot " + attempt, Detail: "refused: " + outcome[attempt]}
 			if outcome[attempt] == "" {
 				c.Problem, c.Advice = "a program without any grant could do it", "do not run programs of others here, and report this"
 			}
@@ -120,11 +114,11 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervis
 }
 
 // probeTimeout checks that a program that never ends is ended.
-func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language language) check {
-	c := check{Name: string(language.name) + ": a program that never ends is ended"}
+func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) check {
+	c := check{Name: string(language.Name) + ": a program that never ends is ended"}
 	start := time.Now()
 	result, err := s.Run(ctx, supervisor.Program{
-		Language: language.name, Code: language.endless, Timeout: time.Second,
+		Language: language.Name, Code: language.Endless, Timeout: time.Second,
 	}, func(supervisor.Event) {})
 	switch {
 	case err != nil:

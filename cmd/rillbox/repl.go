@@ -69,7 +69,7 @@ const unlimited = 365 * 24 * time.Hour
 type repl struct {
 	a        *app
 	engines  *engines
-	language language
+	language supervisor.LanguageInfo
 	id       string // of the session
 	typed    bool   // cells are typed at a terminal
 	out      *terminal.Output
@@ -84,7 +84,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 		return usageError{err}
 	}
 	if cmd.Flags().Changed("permissions") {
-		*language.permissions(a.config) = f.permissions
+		a.config.permit(language.Name, f.permissions)
 	}
 	limits := &a.config.Limits
 	if a.config.from("timeout") == "default" {
@@ -132,7 +132,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 func (r *repl) open(ctx context.Context, packages []string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language.name, Packages: packages}, r.out.Emit)
+	info, err := r.engines.CreateSession(ctx, supervisor.SessionRequest{Language: r.language.Name, Packages: packages}, r.out.Emit)
 	r.out.Clear()
 	if err != nil && ctx.Err() != nil {
 		return exitStatus(statusCancelled)
@@ -151,7 +151,7 @@ func (r *repl) source(ctx context.Context) (source, error) {
 	unfinished := func(text string) bool { return r.unfinished(ctx, text) }
 	if !r.typed {
 		return &piped{lines: bufio.NewReader(os.Stdin), limit: int(r.a.config.Limits.Code), unfinished: unfinished,
-			continues: r.language.continues, typed: terminal.Is(os.Stdin)}, nil
+			continues: r.language.Continues, typed: terminal.Is(os.Stdin)}, nil
 	}
 	names := func(text string) []string {
 		ctx, cancel := context.WithTimeout(ctx, completeTime)
@@ -159,7 +159,7 @@ func (r *repl) source(ctx context.Context) (source, error) {
 		names, _ := r.engines.Complete(ctx, "", r.id, text) // the next cell says what is wrong with the session
 		return names
 	}
-	return terminal.NewEditor(string(r.language.name), r.language.prompt, r.language.more, names,
+	return terminal.NewEditor(string(r.language.Name), r.language.Prompt, r.language.More, names,
 		func(text string) bool { return !isCommand(text) && unfinished(text) })
 }
 
@@ -225,8 +225,8 @@ func (r *repl) read(ctx context.Context, cells source) (cell string, err error) 
 func (r *repl) run(ctx context.Context, code, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	p := supervisor.Program{Language: r.language.name, Code: code, Name: name, Echo: true}
-	if r.typed && r.language.readsLines {
+	p := supervisor.Program{Language: r.language.Name, Code: code, Name: name, Echo: true}
+	if r.typed && r.language.ReadsLines {
 		p.Stdin = terminal.Keyboard{Context: ctx}
 	}
 	result, err := r.engines.RunCell(ctx, r.id, p, r.out.Emit)

@@ -32,7 +32,7 @@ func isCommand(text string) bool { return commandPattern.MatchString(strings.Tri
 
 // isExit says whether what was typed ends the REPLs that people know.
 func (r *repl) isExit(text string) bool {
-	return slices.Contains(r.language.exits, strings.TrimRight(strings.TrimSpace(text), ";"))
+	return slices.Contains(r.language.Exits, strings.TrimRight(strings.TrimSpace(text), ";"))
 }
 
 // command does what a command says.
@@ -98,7 +98,7 @@ func (r *repl) listFiles(ctx context.Context) error {
 
 // greet says what this is, and what it may.
 func (r *repl) greet() {
-	toolchain, ok := r.engines.Toolchain(r.language.name)
+	toolchain, ok := r.engines.Toolchain(r.language.Name)
 	if !ok {
 		return // cannot be: its session is open
 	}
@@ -110,7 +110,7 @@ func (r *repl) greet() {
 			files += ", to read only"
 		}
 	}
-	fmt.Printf("%s\nfiles: %s\n", os.Expand(r.language.banner, func(component string) string { return d.Versions[component] }), supervisor.ShowText(files))
+	fmt.Printf("%s\nfiles: %s\n", os.Expand(r.language.Banner, func(component string) string { return d.Versions[component] }), supervisor.ShowText(files))
 	if len(d.Permissions) > 0 {
 		fmt.Printf("permissions: %s\n", strings.Join(d.Permissions, " "))
 	}

@@ -96,7 +96,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return usageError{err}
 	}
 	if cmd.Flags().Changed("permissions") {
-		*used.permissions(a.config) = f.permissions
+		a.config.permit(used.Name, f.permissions)
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
@@ -162,7 +162,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 }
 
 // program reads the program that the command line tells of.
-func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p supervisor.Program, l language, err error) {
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p supervisor.Program, l supervisor.LanguageInfo, err error) {
 	p.Packages = f.packages
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args, p.Args = args[:dash], args[dash:]
@@ -185,7 +185,7 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 			}
 			defer file.Close()
 			p.Stdin = os.Stdin
-			if l = languageOfFile(args[0]); l.name != "" {
+			if l = languageOfFile(args[0]); l.Name != "" {
 				p.Name = filepath.Base(args[0])
 			}
 		}
@@ -204,14 +204,14 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p sup
 		if err != nil {
 			return p, l, err
 		}
-		if named.name != l.name {
+		if named.Name != l.Name {
 			l, p.Name = named, ""
 		}
 	}
-	if l.name == "" {
+	if l.Name == "" {
 		return p, l, fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
 	}
-	p.Language = l.name
+	p.Language = l.Name
 	return p, l, nil
 }
 

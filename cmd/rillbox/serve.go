@@ -129,7 +129,7 @@ func (a *app) logWall() {
 // prepare fetches what a toolchain lacks. Its failure is not the server's: a
 // program that needs the toolchain tries again, and tells its client.
 func (a *app) prepare(ctx context.Context, t supervisor.Toolchain) {
-	name := languageNames(t.Describe().Languages)
+	name := supervisor.Listed(supervisor.LanguageNames(t.Describe().Languages), "and")
 	stage := ""
 	err := t.Prepare(ctx, func(e supervisor.Event) {
 		if e.Text != stage {

@@ -36,21 +36,21 @@ type config struct {
 	WithoutSecondWall bool
 	Workspace         supervisor.Shared
 
-	DenoPath, PyodidePath               string
-	DenoPermissions, PyodidePermissions deno.Permissions
-	AllowImport                         []string
-	Env, Variables                      []string // those of EnvFile and Env
-	EnvFile                             string
-	AllowPackages, DenyPackages         []string
-	FetchPackages                       bool
-	MinReleaseAge                       time.Duration
-	IndexURL, CDNURL                    string
-	Warm                                int
-	Output                              int64
-	StdoutSize, StderrSize              int64 // notSet means Output
-	Limits                              supervisor.Limits
-	LogLevel                            string
-	ServerName, ServerInstructions      string
+	DenoPath, PyodidePath          string
+	Permissions                    map[string]*deno.Permissions // by the name of the engineKind
+	AllowImport                    []string
+	Env, Variables                 []string // those of EnvFile and Env
+	EnvFile                        string
+	AllowPackages, DenyPackages    []string
+	FetchPackages                  bool
+	MinReleaseAge                  time.Duration
+	IndexURL, CDNURL               string
+	Warm                           int
+	Output                         int64
+	StdoutSize, StderrSize         int64 // notSet means Output
+	Limits                         supervisor.Limits
+	LogLevel                       string
+	ServerName, ServerInstructions string
 
 	once     bool   // one program runs and nothing after it
 	file     string // the TOML file read, "" when there is none
@@ -93,6 +93,7 @@ func newConfig() *config {
 		StderrSize:    notSet,
 		Limits:        supervisor.DefaultLimits(),
 		LogLevel:      "info",
+		Permissions:   map[string]*deno.Permissions{},
 	}
 	add := func(key string, v pflag.Value, help string) {
 		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -106,8 +107,10 @@ func newConfig() *config {
 	add("offline", boolean(&c.Offline), "use the cache only, never the network")
 	add("deno", text(&c.DenoPath), "a Deno binary of your own, of the pinned version")
 	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
-	add("deno_permission_args", flags{&c.DenoPermissions}, "Deno permission flags for JavaScript and TypeScript")
-	add("pyodide_permission_args", flags{&c.PyodidePermissions}, "Deno permission flags for Python")
+	for _, kind := range engineKinds {
+		c.Permissions[kind.name] = &deno.Permissions{}
+		add(kind.name+"_permission_args", flags{c.Permissions[kind.name]}, "Deno permission flags for "+kind.titles())
+	}
 	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")
 	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("workspace", directory(&c.Workspace), "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")

@@ -118,7 +118,7 @@ func TestPermissionArgsAreSplitAsAShellDoes(t *testing.T) {
 		c, err := load(t, "", []string{"DENO_PERMISSION_ARGS=" + text})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
-		} else if got := c.DenoPermissions.Args(); !slices.Equal(got, want) {
+		} else if got := c.Permissions["deno"].Args(); !slices.Equal(got, want) {
 			t.Errorf("%q gave %q, want %q", text, got, want)
 		}
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +15,15 @@ import (
 )
 
 func newSetupCommand(a *app) *cobra.Command {
+	var fetched []string
+	for _, kind := range engineKinds {
+		fetched = append(fetched, kind.runtimes+" for "+kind.titles())
+	}
 	cmd := &cobra.Command{
 		Use:   "setup [LANG...]",
 		Short: "Fetch and prepare the languages, so that later runs need no network",
-		Long: `Fetch and prepare the languages named (default: all): Deno for JavaScript and
-TypeScript, Deno and Pyodide for Python. Packages are fetched by the programs that
-use them, at their first run.`,
+		Long: `Fetch and prepare the languages named (default: all): ` + strings.Join(fetched, ", ") + `.
+Packages are fetched by the programs that use them, at their first run.`,
 		Example: `  rillbox setup
   rillbox setup python`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +51,7 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	defer progress.Clear()
 	for _, t := range engines.toolchains(wanted) {
 		start := time.Now()
-		name := languageNames(t.Describe().Languages)
+		name := supervisor.Listed(supervisor.LanguageNames(t.Describe().Languages), "and")
 		err := t.Prepare(ctx, progress.Show)
 		progress.Clear()
 		if ctx.Err() != nil {
@@ -66,9 +68,9 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 }
 
 // languagesNamed reads the names of languages; none means all.
-func languagesNamed(names []string) (wanted []language, err error) {
+func languagesNamed(names []string) (wanted []supervisor.LanguageInfo, err error) {
 	if len(names) == 0 {
-		return languages, nil
+		return languages(), nil
 	}
 	for _, name := range names {
 		l, err := languageNamed(name)
@@ -78,14 +80,4 @@ func languagesNamed(names []string) (wanted []language, err error) {
 		wanted = append(wanted, l)
 	}
 	return wanted, nil
-}
-
-// languageNames is the list of names with "and".
-func languageNames(list []supervisor.Language) string {
-	names := make([]string, len(list))
-	for i, language := range list {
-		names[i] = string(language)
-	}
-	slices.Sort(names)
-	return strings.Join(names, " and ")
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -73,7 +72,7 @@ func (a *app) ownFileIn(dir string) string {
 // one of our own files, or a link on the way to the cache or to the directories of
 // runs. A grant of everything is one of these, too.
 func (a *app) checkWriteGrants() error {
-	for _, permissions := range []deno.Permissions{a.config.DenoPermissions, a.config.PyodidePermissions} {
+	for _, permissions := range a.config.Permissions {
 		_, writes := permissions.Allowed("write")
 		for _, path := range writes {
 			if own := a.ownFileIn(path); own != "" {
