@@ -23,8 +23,10 @@ func (toolchain) Prepare(context.Context, func(Event)) error { return nil }
 func (toolchain) Install(context.Context, []string, func(Event)) ([]Package, error) {
 	return nil, nil
 }
-func (toolchain) Describe() Description { return Description{Languages: []LanguageInfo{{Name: Python}}} }
-func (toolchain) Close()                {}
+func (toolchain) Describe() Description {
+	return Description{Languages: []LanguageInfo{{Name: Python}}}
+}
+func (toolchain) Close() {}
 
 func newTestSupervisor(run func(ctx context.Context, p Program, emit func(Event)) (Result, error)) *Supervisor {
 	return New(DefaultLimits(), slog.New(slog.NewTextHandler(io.Discard, nil)), toolchain{run})
