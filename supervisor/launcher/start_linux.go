@@ -128,6 +128,7 @@ type plan struct {
 	wall  Wall    // at level Namespaces
 
 	child   int32 // the process ID; 0 before the fork
+	life    int   // the first end of life
 	reports int   // our end of the child's socket
 	report  int   // the child's end
 	sent    int   // how many descriptors it sends
@@ -169,7 +170,8 @@ func (f *plan) begin(c Command) error {
 		return err
 	}
 	f.add(stepParent, unix.SYS_CLOSE, alive[1])
-	f.checkServer(alive[0])
+	f.life = alive[0]
+	f.checkServer()
 	for _, procs := range c.Cgroup {
 		fd, err := unix.Open(procs, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -186,8 +188,8 @@ func (f *plan) begin(c Command) error {
 
 // checkServer fails if the server died before the child asked for a signal at its
 // death: reading the pipe, which the server alone holds open, then gives its end.
-func (f *plan) checkServer(pipe int) {
-	f.add(stepParent, unix.SYS_READ, pipe, new([8]byte), 1).want = syscall.EAGAIN
+func (f *plan) checkServer() {
+	f.add(stepParent, unix.SYS_READ, f.life, new([8]byte), 1).want = syscall.EAGAIN
 }
 
 // namespaces makes the child's own root, user and network.

@@ -28,65 +28,51 @@ const otherUser = 1879048192
 const ownNames = "/rillbox"
 
 // mapping is a user namespace for idmapped mounts: root is otherUser, and all others are
-// themselves.
-var mapping = sync.OnceValues(func() (int, error) {
-	if os.Geteuid() != 0 {
-		return -1, errors.New("we are not root")
-	}
-	if err := hasCapabilities(unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_CHOWN, unix.CAP_SYS_PTRACE); err != nil {
-		return -1, err
-	}
+// themselves. It is -1 where we can't have one.
+var mapping = sync.OnceValue(func() int {
 	self, err := os.Executable()
-	if err != nil {
-		return -1, err
+	if err != nil || !mayBecomeOther() {
+		return -1
 	}
 	ids := []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: otherUser, Size: 1}, {ContainerID: 1, HostID: 1, Size: otherUser - 1},
 		{ContainerID: otherUser + 1, HostID: otherUser + 1, Size: 1<<31 - 1 - otherUser},
 	}
 	process := exec.Cmd{
-		Path: self, Args: KeeperArgv(), Env: []string{}, Dir: "/",
+		Path: self, Args: KeeperArgv(), Env: []string{}, Dir: "/", // a keeper waits for the end of its input
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Pdeathsig: syscall.SIGKILL},
 	}
 	stdin, err := process.StdinPipe()
-	if err != nil {
-		return -1, err
+	if err != nil || process.Start() != nil {
+		return -1
 	}
-	if err := process.Start(); err != nil {
-		return -1, fmt.Errorf("make a user namespace for mounts: %w", err)
-	}
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/user", process.Process.Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	_ = stdin.Close() // it ends
+	fd, _ := unix.Open(fmt.Sprintf("/proc/%d/ns/user", process.Process.Pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	_ = stdin.Close()
 	_ = process.Wait()
-	return fd, err
+	return fd
 })
 
-func hasCapabilities(wanted ...int) error {
+// mayBecomeOther reports whether we are root with all that this takes.
+func mayBecomeOther() bool {
 	header, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return err
+	if os.Geteuid() != 0 || unix.Capget(&header, &data[0]) != nil {
+		return false
 	}
-	for _, c := range wanted {
+	for _, c := range []int{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_CHOWN, unix.CAP_SYS_PTRACE} {
 		if data[c/32].Effective&(1<<(c%32)) == 0 {
-			return fmt.Errorf("we lack capability %d", c)
+			return false
 		}
 	}
 	// A user namespace around us may have too few users.
-	ids, err := os.ReadFile("/proc/self/uid_map")
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(strings.Join(strings.Fields(string(ids)), " "), "0 0 4294967295") {
-		return errors.New("we are in a user namespace")
-	}
-	return nil
+	ids, _ := os.ReadFile("/proc/self/uid_map")
+	return strings.HasPrefix(strings.Join(strings.Fields(string(ids)), " "), "0 0 4294967295")
 }
 
 // mapPlaces makes idmapped mounts of the places, from the files that were judged; the
 // child only attaches them. It reports false if that is not possible.
 func (f *plan) mapPlaces(found []mounted) bool {
-	names, err := mapping()
-	if err != nil {
+	names := mapping()
+	if names < 0 {
 		return false
 	}
 	trees := make([]*call, len(found))
@@ -138,9 +124,7 @@ func (f *plan) becomeOther(proc *call) {
 	f.add(stepUser, unix.SYS_SETRESUID, otherUser, otherUser, otherUser)
 	f.add(stepUser, unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)                       // otherwise root owns its files in /proc
 	f.add(stepParent, unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(syscall.SIGKILL)) // changing the user cleared it
-	if alive, err := life(); err == nil {
-		f.checkServer(alive[0])
-	}
+	f.checkServer()
 	f.add(stepUser, unix.SYS_UNSHARE, unix.CLONE_NEWUSER)
 	f.nobody(proc, otherUser, otherUser)
 }
