@@ -109,15 +109,43 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 	return c.evaluateScript(ctx)
 }
 
-// evaluateScript evaluates the cell as the script that was made of it.
-func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
+// pipelined is how large what is sent may be while answers are to come, in bytes: Deno
+// loses a message of several packets that it is reading while it has one to send.
+const pipelined = 3 << 10
+
+var beginsWithBrace = pattern(`^[\s\v\p{Z}\x{feff}]*\{`)
+
+// prepare has the child make ready for the cell, and gives the code to evaluate. Short
+// JavaScript is known to be that, and follows without waiting for an answer.
+func (c *sessionCell) prepare(ctx context.Context) (prepared, error) {
+	// V8 would keep what the cell before has shown and given.
+	c.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
 	limits := c.engine.options.Limits
-	var p prepared
-	err := c.ask(ctx, "prepare", map[string]any{"value": map[string]any{
+	request, err := json.Marshal(map[string]any{
 		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
 		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
 		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
-	}}, &p)
+	})
+	if err != nil {
+		return prepared{}, err
+	}
+	cell := map[string]json.RawMessage{"value": request}
+	if len(request) <= pipelined && !c.typescript && !beginsWithBrace().MatchString(c.script.Code) {
+		c.inspector.tell("Runtime.discardConsoleEntries", nil)
+		c.inspector.tell(callMethod, c.method("prepare", cell, false))
+		return prepared{Code: c.script.Code}, nil
+	}
+	if err := c.inspector.call(ctx, "Runtime.discardConsoleEntries", nil, nil); err != nil {
+		return prepared{}, err
+	}
+	var p prepared
+	err = c.ask(ctx, "prepare", cell, &p)
+	return p, err
+}
+
+// evaluateScript evaluates the cell as the script that was made of it.
+func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
+	p, err := c.prepare(ctx)
 	switch {
 	case err != nil || p.Error != nil:
 		return Outcome{Result: &Frame{Error: p.Error.guest()}}, err
@@ -141,10 +169,6 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
 		"awaitPromise": true,
 		"objectGroup":  cellGroup,
 	}, &e)
-	defer func() { // V8 would keep it all
-		c.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
-		c.inspector.settle(ctx, "Runtime.discardConsoleEntries", nil) // the answer to both, which come in turn
-	}()
 	large := (*largeError)(nil)
 	switch {
 	case errors.As(err, &large) && strings.Contains(large.head, `"subtype":"error"`):

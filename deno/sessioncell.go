@@ -275,27 +275,34 @@ func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
 
 // ask calls a method of session.ts's Session that is not asynchronous.
 func (s *session) ask(ctx context.Context, method string, argument, result any) error {
-	return s.callMethod(ctx, method, argument, false, result)
+	return s.askFor(ctx, s.method(method, argument, false), result)
 }
 
 // askGuest calls an asynchronous one, in which code of the guest's may run.
 func (s *session) askGuest(ctx context.Context, method string, argument, result any) error {
-	return s.callMethod(ctx, method, argument, true, result)
+	return s.askFor(ctx, s.method(method, argument, true), result)
 }
 
-func (s *session) callMethod(ctx context.Context, method string, argument any, await bool, result any) error {
-	var called evaluated
-	arguments := []any{map[string]string{"value": method}}
+const callMethod = "Runtime.callFunctionOn"
+
+// method gives the parameters of a call of one of session.ts's Session's methods.
+func (s *session) method(name string, argument any, await bool) map[string]any {
+	arguments := []any{map[string]string{"value": name}}
 	if argument != nil {
 		arguments = append(arguments, argument)
 	}
-	err := s.inspector.call(ctx, "Runtime.callFunctionOn", map[string]any{
+	return map[string]any{
 		"functionDeclaration": "function(method, argument) { return this[method](argument) }\n//# sourceURL=ext:rillbox\n",
 		"objectId":            s.object,
 		"arguments":           arguments,
 		"returnByValue":       true,
 		"awaitPromise":        await, // the promise of what is there at once may be collected before V8 asks for it
-	}, &called)
+	}
+}
+
+func (s *session) askFor(ctx context.Context, method map[string]any, result any) error {
+	var called evaluated
+	err := s.inspector.call(ctx, callMethod, method, &called)
 	switch {
 	case err != nil:
 		return err
@@ -305,7 +312,7 @@ func (s *session) callMethod(ctx context.Context, method string, argument any, a
 		return nil
 	}
 	if err := json.Unmarshal(called.Result.Value, result); err != nil {
-		return fmt.Errorf("%w: read what %s gave: %w", ErrProtocol, method, err)
+		return fmt.Errorf("%w: read what a session's method gave: %w", ErrProtocol, err)
 	}
 	return nil
 }
