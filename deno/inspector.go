@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
+	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
-	"golang.org/x/net/websocket"
+	"github.com/coder/websocket"
 
 	"rillbox/supervisor"
 )
@@ -33,7 +34,6 @@ type inspector struct {
 	limit  int      // of a message, in bytes
 	notify func(notification)
 
-	writing sync.Mutex
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan<- reply
@@ -80,28 +80,22 @@ const dialTime = 5 * time.Second
 
 // dialInspector connects to the inspector at address ("ws://127.0.0.1:…").
 func dialInspector(ctx context.Context, child *supervisor.Child, address string, limit int, notify func(notification)) (*inspector, error) {
-	config, err := websocket.NewConfig(address, "http://127.0.0.1/")
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	port, err := strconv.ParseUint(config.Location.Port(), 10, 16)
+	var conn net.Conn
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err == nil {
+			conn, err = child.Dial(ctx, to.Port())
+		}
+		return conn, err
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+	socket, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: client})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the session's process: %w", err)
 	}
-	conn, err := child.Dial(ctx, uint16(port))
-	if err != nil {
-		return nil, fmt.Errorf("connect to the session's process: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	socket, err := websocket.NewClient(config, conn)
-	if !stop() {
-		err = errors.Join(ctx.Err(), err)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to the session's process: %w", err), conn.Close())
-	}
+	socket.SetReadLimit(-1) // read has one of its own, which ends no connection
 	i := &inspector{socket: socket, conn: conn, limit: limit, notify: notify, waiting: map[int]chan<- reply{}, ended: make(chan struct{})}
 	go i.read()
 	return i, nil
@@ -148,23 +142,6 @@ func (i *inspector) tell(method string, params any) {
 	_ = i.send(id, method, params) // the next call says what is wrong
 }
 
-// settle makes a call whose answer does not matter, and waits for it a moment
-// unless ctx has ended: Deno loses a large message that it is reading while it has
-// one to send.
-func (i *inspector) settle(ctx context.Context, method string, params any) {
-	if ctx.Err() != nil {
-		i.tell(method, params)
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	_ = i.call(ctx, method, params, nil) // the next call says what is wrong
-}
-
-// settleTime is far more than such a call takes, and little beside a cell's
-// time where the process does not answer.
-const settleTime = 500 * time.Millisecond
-
 func (i *inspector) send(id int, method string, params any) error {
 	text, err := json.Marshal(struct {
 		ID     int    `json:"id"`
@@ -174,10 +151,9 @@ func (i *inspector) send(id int, method string, params any) error {
 	if err != nil {
 		return fmt.Errorf("encode a call of %s: %w", method, err)
 	}
-	i.writing.Lock()
-	defer i.writing.Unlock()
-	_ = i.conn.SetWriteDeadline(time.Now().Add(dialTime)) // the other side may have been stopped
-	if err := websocket.Message.Send(i.socket, string(text)); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTime) // the other side may have been stopped
+	defer cancel()
+	if err := i.socket.Write(ctx, websocket.MessageText, text); err != nil {
 		return errInspectorEnded
 	}
 	return nil
@@ -189,18 +165,12 @@ func (i *inspector) read() {
 	defer i.close()
 	var buffer bytes.Buffer
 	for {
-		frame, err := i.socket.NewFrameReader()
-		if err == nil {
-			frame, err = i.socket.HandleFrame(frame)
-		}
+		_, message, err := i.socket.Reader(context.Background())
 		if err != nil {
 			return
 		}
-		if frame == nil {
-			continue // a ping, say
-		}
 		buffer.Reset()
-		n, err := buffer.ReadFrom(io.LimitReader(frame, int64(i.limit)+1))
+		n, err := buffer.ReadFrom(io.LimitReader(message, int64(i.limit)+1))
 		if err != nil {
 			return
 		}
@@ -208,12 +178,9 @@ func (i *inspector) read() {
 		tooLarge := n > int64(i.limit)
 		if tooLarge {
 			text = text[:min(len(text), 256)]
-			if _, err := io.Copy(io.Discard, frame); err != nil {
+			if _, err := io.Copy(io.Discard, message); err != nil {
 				return
 			}
-		}
-		if trailer := frame.TrailerReader(); trailer != nil {
-			_, _ = io.Copy(io.Discard, trailer)
 		}
 		if err := i.take(text, tooLarge); err != nil {
 			return
