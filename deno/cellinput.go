@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// cellInput is a session's standard input: a named pipe, of which each cell's end
-// is the input's end. Whoever reads a named pipe sees its end when nobody has it
-// open for writing, and can read on when somebody has again.
+// cellInput is a session's standard input: a named pipe, which ends with each cell.
+// A reader of a named pipe sees its end when nobody has it open for writing, and can
+// read on when somebody opens it again.
 type cellInput struct {
 	path string
 	own  *os.File // for reading what a cell left
@@ -37,7 +37,7 @@ func newCellInput(path string) (in *cellInput, theirs *os.File, err error) {
 	return in, theirs, nil
 }
 
-// give has the child read from r until over is called; nil gives it nothing.
+// give copies r to the child until over is called; a nil r gives it nothing.
 func (in *cellInput) give(r io.Reader) (over func(), err error) {
 	if r == nil {
 		return func() {}, nil
@@ -56,7 +56,7 @@ func (in *cellInput) give(r io.Reader) (over func(), err error) {
 	}, nil
 }
 
-// drain drops what was written and not read.
+// drain drops what the cell did not read.
 func (in *cellInput) drain() {
 	raw, err := in.own.SyscallConn()
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 	}
 	if ctx.Err() != nil {
 		if stopped, _ := s.interrupt(); !stopped {
-			s.child.Kill(supervisor.TimedOut, "naming the names could not be interrupted")
+			s.child.Kill(supervisor.TimedOut, "completing could not be interrupted")
 		}
 	}
 	s.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
@@ -69,11 +69,11 @@ func unfinished(language supervisor.Language, text string) bool {
 	})
 }
 
-// completeTime is how long naming the names may take.
+// completeTime is how long completing may take: it runs code of the guest's.
 const completeTime = 2 * time.Second
 
-// lastName takes the last word of text apart: the expression before its last
-// point, empty when there is none, and the beginning of a name.
+// lastName splits the last word of text into the expression before its last dot,
+// empty when there is none, and the beginning of a name.
 func lastName(text string) (of, prefix string) {
 	word := lastWord().FindString(text)
 	if i := strings.LastIndexByte(word, '.'); i >= 0 {
@@ -84,7 +84,7 @@ func lastName(text string) (of, prefix string) {
 
 var lastWord = pattern(`(?:[\p{L}$_][\p{L}\p{Nd}$_]*\??\.)*(?:[\p{L}$_][\p{L}\p{Nd}$_]*)?$`)
 
-// withPrefix are the names that begin so, each once, sorted.
+// withPrefix gives the names with that prefix, each once, sorted.
 func withPrefix(names []string, prefix string) []string {
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	slices.Sort(names)

@@ -20,14 +20,14 @@ import (
 	"rillbox/supervisor"
 )
 
-// inspector is our end of one child's inspector, which speaks the Chrome DevTools
+// inspector is our end of a child's inspector, which speaks the Chrome DevTools
 // Protocol over a WebSocket on loopback: calls with an ID, answers with the same
-// ID, notifications without one, each a JSON text. Nobody else knows the address,
-// of which 122 bits are random. The guest can write to the process's own end of the
-// connection, since Deno asks no permission for a descriptor that is open: what
-// comes are claims, as frames are, and it can lie about nobody but itself.
+// ID, notifications without one, each a JSON text. The address has 122 random bits
+// that nobody else knows. The guest can write to its process's end of the
+// connection, since Deno asks no permission for an open descriptor: messages are
+// claims, as frames are, and a guest can lie only about itself.
 //
-// A call whose context ends is given up; its answer is dropped when it comes.
+// The answer to a call whose context has ended is dropped.
 type inspector struct {
 	socket *websocket.Conn
 	conn   net.Conn // below socket
@@ -104,19 +104,15 @@ func dialInspector(ctx context.Context, child *supervisor.Child, address string,
 // call calls a method and decodes its result, unless result is nil.
 func (i *inspector) call(ctx context.Context, method string, params, result any) error {
 	answer := make(chan reply, 1)
-	i.mu.Lock()
-	i.last++
-	id := i.last
-	i.waiting[id] = answer
-	i.mu.Unlock()
+	id, err := i.send(method, params, answer)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		i.mu.Lock()
 		delete(i.waiting, id)
 		i.mu.Unlock()
 	}()
-	if err := i.send(id, method, params); err != nil {
-		return err
-	}
 	select {
 	case r := <-answer:
 		if r.err != nil || result == nil {
@@ -135,28 +131,32 @@ func (i *inspector) call(ctx context.Context, method string, params, result any)
 
 // tell calls a method and does not wait for the answer.
 func (i *inspector) tell(method string, params any) {
-	i.mu.Lock()
-	i.last++
-	id := i.last
-	i.mu.Unlock()
-	_ = i.send(id, method, params) // the next call says what is wrong
+	_, _ = i.send(method, params, nil) // the next call says what is wrong
 }
 
-func (i *inspector) send(id int, method string, params any) error {
+// send sends a call; answer, if any, gets what comes under the call's ID.
+func (i *inspector) send(method string, params any, answer chan<- reply) (id int, err error) {
+	i.mu.Lock()
+	i.last++
+	id = i.last
+	if answer != nil {
+		i.waiting[id] = answer
+	}
+	i.mu.Unlock()
 	text, err := json.Marshal(struct {
 		ID     int    `json:"id"`
 		Method string `json:"method"`
 		Params any    `json:"params,omitempty"`
 	}{id, method, params})
 	if err != nil {
-		return fmt.Errorf("encode a call of %s: %w", method, err)
+		return id, fmt.Errorf("encode a call of %s: %w", method, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTime) // the other side may have been stopped
 	defer cancel()
 	if err := i.socket.Write(ctx, websocket.MessageText, text); err != nil {
-		return errInspectorEnded
+		return id, errInspectorEnded
 	}
-	return nil
+	return id, nil
 }
 
 // read reads messages until the connection ends or the protocol is broken.

@@ -7,15 +7,37 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"rillbox/supervisor"
 )
 
-// quietTime is how long no code has to run for the guest to be taken for stopped.
+// interrupt stops the guest's code and timers, so that the session can go on; stopped
+// is false when that takes longer than InterruptGrace. waits says that the guest was
+// not computing, and may still wait for something.
+//
+// Code that computes without an end is terminated. That is safe where V8 runs a
+// cell's code or what follows an await. In a callback that Deno calls, such as a
+// timer's, it ends the process, so it is done only where nothing else helps.
+func (s *session) interrupt() (stopped, waits bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), supervisor.InterruptGrace)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- s.askGuest(ctx, "stop", nil, nil) }()
+	select {
+	case err := <-answer:
+		return err == nil && s.terminateTurns(ctx), true
+	case <-time.After(supervisor.InterruptGrace / 10):
+	}
+	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.terminateTurns(ctx), false
+}
+
+// quietTime is how long no code must run until the guest counts as stopped.
 const quietTime = 50 * time.Millisecond
 
 // pauses is what V8 tells while its debugger is enabled.
 type pauses struct {
-	// at is told when V8 has paused, and whether code of the guest's runs there;
-	// resumed when it goes on.
+	// at receives at each pause whether the guest's code runs there, resumed when V8
+	// goes on.
 	at      chan bool
 	resumed chan struct{}
 	// internal are the scripts of Deno's and ours.
@@ -64,12 +86,11 @@ func (p *pauses) take(n notification) {
 	}
 }
 
-// quieten ends what goes on between turns of the event loop, such as a loop that
-// awaits a file again and again: V8 pauses what runs, again and again until that
-// is code of the guest's, or called by it, and terminates it there. It gives false
-// where that is not done when ctx ends. What waits for something that does not
-// come meanwhile stays.
-func (s *session) quieten(ctx context.Context) bool {
+// terminateTurns ends code that runs in turns of the event loop, such as a loop that
+// awaits a file again and again: it pauses V8 until the guest's code, or code that it
+// called, is what runs, and terminates it there. It returns false if that is not done
+// when ctx ends. What waits for something that does not come meanwhile stays.
+func (s *session) terminateTurns(ctx context.Context) bool {
 	call := func(method string, params any) bool { return s.inspector.call(ctx, method, params, nil) == nil }
 	if !call("Debugger.enable", nil) {
 		return false

@@ -48,19 +48,8 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		began := time.Now()
 		install, err = e.planner.plan(ctx, binary.Path, permissions, wanted.roots, emit)
 		installing = time.Since(began)
-		var missing *PackageError
-		var ended endedError
-		switch {
-		case errors.As(err, &missing):
-			r = packageFailure(missing)
-			r.Installing = installing
-			return r, nil
-		case errors.As(err, &ended):
-			r = Outcome{}.Into(ended.exit)
-			r.Installing = installing
-			return r, nil
-		case err != nil:
-			return supervisor.Result{}, err
+		if err != nil {
+			return unplanned(err, installing)
 		}
 	}
 	w, ended, err := e.takeWorker(ctx, launch{
@@ -83,11 +72,28 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	refine(&r, p, m, scan)
+	addSyntaxHints(&r, p, m, scan)
 	r.Packages, r.Installing = install.Packages, installing
 	if m.tooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}
+	return r, nil
+}
+
+// unplanned is the result of a program whose packages could not be planned; the error
+// is ours.
+func unplanned(err error, installing time.Duration) (r supervisor.Result, _ error) {
+	var missing *PackageError
+	var ended endedError
+	switch {
+	case errors.As(err, &missing):
+		r = packageFailure(missing)
+	case errors.As(err, &ended):
+		r = Outcome{}.Into(ended.exit)
+	default:
+		return r, err
+	}
+	r.Installing = installing
 	return r, nil
 }
 

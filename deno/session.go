@@ -21,20 +21,19 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// A session is one Deno process that evaluates one cell after the other. Its
-// entry module is session.ts, its current directory the workspace. Cells are not
-// modules: they are evaluated through the process's inspector, as a debugger's
-// console does it, so that all that they declare lasts. Imports in them are
-// dynamic ones, which Deno asks for permission.
+// A session is one Deno process that evaluates one cell after the other. Its entry
+// module is session.ts, its current directory the workspace. Cells are scripts, not
+// modules: the process's inspector evaluates them, as a debugger's console does, so
+// that what they declare lasts. Their imports are dynamic ones, for which Deno asks
+// for permission.
 //
-// Three things come of the inspector that deno repl, which also keeps what its
-// lines declare, has not: a cell that does not end can be interrupted, or left
-// waiting, with the state kept; the guest has no descriptor to write answers to;
-// and the process can be told of packages that were not known when it started.
+// The inspector gives three things that deno repl lacks: a cell that does not end can
+// be interrupted with the state kept; the guest has no descriptor to write answers
+// to; and packages can be added that were not known when the process started.
 //
-// The inspector listens on loopback, so the second wall lets the process listen
-// on a port of the system's choice (and connect to none). Whoever connects has to
-// know the rest of its address, which the process told us before the guest came.
+// The inspector listens on loopback, so the second wall lets the process listen on a
+// port of the system's choice, and connect to none. The rest of its address is
+// secret: the process told it before any guest code came.
 type session struct {
 	engine   *Engine
 	language supervisor.Language
@@ -49,14 +48,14 @@ type session struct {
 	ended       chan struct{}
 	exit        supervisor.Exit // set when ended is closed
 
-	// What follows is the cell's that runs; the supervisor lets one run at a time.
+	// Used by the cell that runs; the supervisor runs one at a time.
 	cells    int
 	packages packages
 	jsx      string // the package that made the last elements of JSX
 
 	mu    sync.Mutex
 	shown *displays // of the cell that runs
-	wrong error     // what can't be used of what came
+	wrong error     // why a frame can't be used
 }
 
 var _ supervisor.SessionOpener = (*Engine)(nil)
@@ -150,8 +149,8 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 	if err := CheckPaths(cwd, denoDir, e.options.Cache.Dir()); err != nil {
 		return nil, err
 	}
-	stdin, err := s.openStdin(ownPath)
-	if err != nil {
+	var stdin *os.File
+	if s.stdin, stdin, err = newCellInput(filepath.Join(ownPath, "stdin")); err != nil {
 		return nil, err
 	}
 	args := []string{
@@ -173,11 +172,6 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 		// No cell comes before the child has its baseline.
 		JoinLater: true,
 	}, around, denoDir}, nil
-}
-
-func (s *session) openStdin(dir string) (theirs *os.File, err error) {
-	s.stdin, theirs, err = newCellInput(filepath.Join(dir, "stdin"))
-	return theirs, err
 }
 
 // begin waits until the process takes cells.
@@ -248,17 +242,11 @@ func (s *session) connect(ctx context.Context, address string) error {
 	s.mu.Lock()
 	s.inspector = i
 	s.mu.Unlock()
-	type object map[string]any
-	for _, call := range []struct {
-		method string
-		params any
-	}{
-		{"Runtime.addBinding", object{"name": "rillbox"}},
-		{"Runtime.runIfWaitingForDebugger", object{}},
-	} {
-		if err := i.call(ctx, call.method, call.params, nil); err != nil {
-			return err
-		}
+	if err := i.call(ctx, "Runtime.addBinding", map[string]any{"name": "rillbox"}, nil); err != nil {
+		return err
+	}
+	if err := i.call(ctx, "Runtime.runIfWaitingForDebugger", nil, nil); err != nil {
+		return err
 	}
 	select {
 	case <-ready:
@@ -269,7 +257,7 @@ func (s *session) connect(ctx context.Context, address string) error {
 	}
 	var taken evaluated
 	take := "(() => { const { rillbox } = globalThis; delete globalThis.rillbox; return rillbox; })()"
-	if err := i.call(ctx, "Runtime.evaluate", object{"expression": take}, &taken); err != nil {
+	if err := i.call(ctx, "Runtime.evaluate", map[string]any{"expression": take}, &taken); err != nil {
 		return err
 	}
 	if s.object = taken.Result.ObjectID; s.object == "" {
@@ -287,8 +275,8 @@ func (s *session) disconnect() {
 	}
 }
 
-// takeFrame takes what the guest shows. It is called between the answers of the
-// inspector, so what a cell showed is there when the cell has ended.
+// takeFrame takes a display of the guest's. Frames and answers come in order, so all
+// displays of a cell are there when its value is.
 func (s *session) takeFrame(params json.RawMessage) {
 	var called struct {
 		Payload string `json:"payload"`
@@ -304,7 +292,7 @@ func (s *session) takeFrame(params json.RawMessage) {
 	case err != nil:
 	case frame.Type != DisplayFrame:
 		err = fmt.Errorf("%w: a frame of type %.40q in a session", ErrProtocol, frame.Type)
-	case s.shown != nil: // else it comes between two cells
+	case s.shown != nil: // nil between two cells
 		err = s.shown.add(frame)
 	}
 	if err != nil {

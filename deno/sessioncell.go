@@ -46,14 +46,16 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 	defer ended()
 	emit, release := HoldReport(emit)
 	c := &sessionCell{session: s, program: p, emit: emit, scan: scan}
-	failed, err := c.inspect(ctx)
-	switch {
-	case ctx.Err() != nil:
+	err := c.inspect(ctx)
+	if ctx.Err() != nil {
 		return cancelledCell(), nil
-	case err != nil:
-		return supervisor.Result{}, err
-	case failed != nil:
-		return *failed, nil
+	}
+	if err != nil {
+		r, ours := unplanned(err, c.installing)
+		if errors.As(err, new(endedError)) {
+			r.State = supervisor.StateKept
+		}
+		return r, ours
 	}
 	r := c.run(ctx)
 	release(r)
@@ -70,15 +72,14 @@ func cancelledCell() supervisor.Result {
 	}}
 }
 
-// inspect finds out what the cell imports and fetches it. A result says that it
-// can't be had.
-func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
+// inspect finds out what the cell imports, and fetches it.
+func (c *sessionCell) inspect(ctx context.Context) (err error) {
 	p := c.program
 	c.extension = map[supervisor.Language]string{supervisor.JavaScript: ".js", supervisor.TypeScript: ".ts"}[c.language]
 	if p.Name != "" {
 		c.extension = path.Ext(p.Name)
 		if _, known := loaders[c.extension]; !known {
-			return nil, unknownExtension(p.Name)
+			return unknownExtension(p.Name)
 		}
 	}
 	c.code = strings.TrimPrefix(p.Code, "\ufeff")
@@ -91,9 +92,8 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 		if p.Name == "" {
 			extensions = append(extensions, c.extension+"x")
 		}
-		var err error
 		if found, err = c.scan(scanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
-			return nil, err
+			return err
 		}
 		c.extension, c.tooHard, c.jsx, c.script = found.Extension, found.TooHard, cmp.Or(found.JSX, c.jsx), found.Script
 	}
@@ -103,22 +103,10 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
 	}
 	began := time.Now()
-	var err error
 	c.packages, err = c.plan(ctx, found.Imports, p.Packages, c.emit)
 	c.installing = time.Since(began)
-	var missing *PackageError
-	var ended endedError
-	switch {
-	case errors.As(err, &missing):
-		failed := packageFailure(missing)
-		failed.Installing = c.installing
-		return &failed, nil
-	case errors.As(err, &ended):
-		failed := Outcome{}.Into(ended.exit)
-		failed.State, failed.Installing = supervisor.StateKept, c.installing
-		return &failed, nil
-	case err != nil:
-		return nil, err
+	if err != nil {
+		return err
 	}
 	if found.Requires {
 		for _, text := range found.Imports {
@@ -127,7 +115,7 @@ func (c *sessionCell) inspect(ctx context.Context) (*supervisor.Result, error) {
 			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // isWorthScanning reports whether a parse may tell what a cell imports, or that it
@@ -221,26 +209,6 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 		result.Notes = append(result.Notes, "the cell is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}
 	return result
-}
-
-// interrupt stops what the guest computes, gives up what it waits for, and stops
-// its timers, so that the session can go on; stopped is false when it can't within
-// InterruptGrace. waits says that it was not computing, and may wait for something.
-//
-// What computes without an end is terminated, which is safe where V8 runs a
-// cell's code or what follows an await. In a callback that Deno itself calls, of
-// a timer, say, it ends the process. So it is done only when there is need.
-func (s *session) interrupt() (stopped, waits bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), supervisor.InterruptGrace)
-	defer cancel()
-	answer := make(chan error, 1)
-	go func() { answer <- s.askGuest(ctx, "stop", nil, nil) }()
-	select {
-	case err := <-answer:
-		return err == nil && s.quieten(ctx), true
-	case <-time.After(supervisor.InterruptGrace / 10):
-	}
-	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.quieten(ctx), false
 }
 
 // awaitEnd waits for the end of a process that does not answer any more, or for that of

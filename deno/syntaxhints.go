@@ -18,8 +18,9 @@ var (
 // neverResolvedRoom is more than Deno's message takes, in bytes.
 const neverResolvedRoom = 8 << 10
 
-// refine adds to a result what the bootstrap module could not know.
-func refine(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc) {
+// addSyntaxHints adds to a failed result what the bootstrap module could not know:
+// where a program can't be parsed, that it is TypeScript, what it waited for.
+func addSyntaxHints(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc) {
 	if r.Status != supervisor.Failed {
 		return
 	}
