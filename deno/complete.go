@@ -45,7 +45,7 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 			s.child.Kill(supervisor.TimedOut, "completing could not be interrupted")
 		}
 	}
-	s.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
+	s.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
 	return withPrefix(names, prefix), err
 }
 

@@ -14,8 +14,8 @@ import (
 	"rillbox/supervisor"
 )
 
-// remote is a value in the child, as V8 tells of it: itself where JSON has it,
-// else by a name.
+// remote is a value in the child as V8 describes it: the value itself where JSON can
+// carry it, else a name for it.
 type remote struct {
 	Type           string          `json:"type"`
 	Subtype        string          `json:"subtype"`
@@ -26,7 +26,7 @@ type remote struct {
 	ObjectID       string          `json:"objectId"`
 }
 
-// argument names the value as an argument of a call.
+// argument is the value as an argument of a call.
 func (r remote) argument() any {
 	switch {
 	case r.ObjectID != "":
@@ -39,7 +39,7 @@ func (r remote) argument() any {
 	return map[string]string{}
 }
 
-// evaluated is what became of an evaluation.
+// evaluated is the outcome of an evaluation.
 type evaluated struct {
 	Result    remote `json:"result"`
 	Exception *struct {
@@ -51,16 +51,15 @@ type evaluated struct {
 	} `json:"exceptionDetails"`
 }
 
-// cellGroup is the name under which V8 keeps what a cell's results name.
+// cellGroup is the object group in which V8 keeps the values that a cell's results name.
 const cellGroup = "cell"
 
-// cellPrelude is what stands on a line before a cell's code. Strict as modules are;
-// and what follows the await does not run while V8 still works on the call, when
-// nothing could interrupt it, nor can its promise be collected before V8 has
-// asked for it.
+// cellPrelude is the line before a cell's code. It makes the code strict, as modules
+// are. After the await, the code runs when V8 has returned from the call, so that it
+// can be interrupted, and V8 holds its promise.
 const cellPrelude = "'use strict';await void 0;"
 
-// prepared is what session.ts says of a cell.
+// prepared is session.ts's Prepared.
 type prepared struct {
 	Code       string     `json:"code"`
 	Expression bool       `json:"expression"`
@@ -82,7 +81,7 @@ func (w *wireError) guest() *supervisor.GuestError {
 	return &supervisor.GuestError{Name: w.Name, Message: w.Message, Traceback: w.Stack}
 }
 
-// errNotPlain says that nothing of a cell has run: leaving its types out is not enough.
+// errNotPlain means that leaving a cell's types out is not enough; nothing of it has run.
 var errNotPlain = errors.New("the cell has to be transpiled")
 
 // evaluate evaluates the cell. The error means that the process does not answer,
@@ -109,17 +108,19 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 	return c.evaluateScript(ctx)
 }
 
-// pipelined is how large what is sent may be while answers are to come, in bytes: Deno
-// loses a message of several packets that it is reading while it has one to send.
+// pipelined is the size, in bytes, up to which a message is sent before the answers to
+// those before it have come. Deno loses a message of several packets if it has one to
+// send while it reads it.
 const pipelined = 3 << 10
 
 var beginsWithBrace = pattern(`^[\s\v\p{Z}\x{feff}]*\{`)
 
-// prepare has the child make ready for the cell, and gives the code to evaluate. Short
-// JavaScript is known to be that, and follows without waiting for an answer.
-func (c *sessionCell) prepare(ctx context.Context) (prepared, error) {
-	// V8 would keep what the cell before has shown and given.
-	c.inspector.tell("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
+// prepare has the child prepare for the cell, and returns the code to evaluate. Short
+// JavaScript needs no change, so it can be sent at once; ready waits for the child.
+func (c *sessionCell) prepare(ctx context.Context) (p prepared, ready func(ctx context.Context, result any) error, err error) {
+	// V8 keeps what the cell before printed and returned until it is told.
+	c.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
+	discarded := c.inspector.send("Runtime.discardConsoleEntries", nil)
 	limits := c.engine.options.Limits
 	request, err := json.Marshal(map[string]any{
 		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
@@ -127,25 +128,25 @@ func (c *sessionCell) prepare(ctx context.Context) (prepared, error) {
 		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
 	})
 	if err != nil {
-		return prepared{}, err
+		return p, nil, err
 	}
-	cell := map[string]json.RawMessage{"value": request}
-	if len(request) <= pipelined && !c.typescript && !beginsWithBrace().MatchString(c.script.Code) {
-		c.inspector.tell("Runtime.discardConsoleEntries", nil)
-		c.inspector.tell(callMethod, c.method("prepare", cell, false))
-		return prepared{Code: c.script.Code}, nil
+	short := len(request) <= pipelined && !c.typescript && !beginsWithBrace().MatchString(c.script.Code)
+	if !short {
+		if err := discarded(ctx, nil); err != nil {
+			return p, nil, err
+		}
 	}
-	if err := c.inspector.call(ctx, "Runtime.discardConsoleEntries", nil, nil); err != nil {
-		return prepared{}, err
+	ready = c.send("prepare", map[string]json.RawMessage{"value": request}, false)
+	if short {
+		return prepared{Code: c.script.Code}, ready, nil
 	}
-	var p prepared
-	err = c.ask(ctx, "prepare", cell, &p)
-	return p, err
+	err = ready(ctx, &p)
+	return p, func(context.Context, any) error { return nil }, err
 }
 
-// evaluateScript evaluates the cell as the script that was made of it.
+// evaluateScript evaluates the cell's script.
 func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
-	p, err := c.prepare(ctx)
+	p, ready, err := c.prepare(ctx)
 	switch {
 	case err != nil || p.Error != nil:
 		return Outcome{Result: &Frame{Error: p.Error.guest()}}, err
@@ -169,6 +170,9 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
 		"awaitPromise": true,
 		"objectGroup":  cellGroup,
 	}, &e)
+	if err := ready(ctx, nil); err != nil {
+		return Outcome{}, err
+	}
 	large := (*largeError)(nil)
 	switch {
 	case errors.As(err, &large) && strings.Contains(large.head, `"subtype":"error"`):
@@ -188,7 +192,7 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
 	return c.value(ctx, e.Result)
 }
 
-// isUncompiled reports whether V8 has read the code and run nothing of it.
+// isUncompiled reports whether V8 could not compile the code, and so ran nothing of it.
 func (e evaluated) isUncompiled() bool {
 	return e.Exception != nil && e.Exception.Exception.ClassName == "SyntaxError" && len(e.Exception.StackTrace) == 0
 }
@@ -202,7 +206,7 @@ func failed(name, message, traceback string) Outcome {
 	return Outcome{Result: &Frame{Error: &supervisor.GuestError{Name: name, Message: message, Traceback: traceback}}}
 }
 
-// note is the outcome of a cell that completed without a value, and why.
+// note is the outcome of a cell that completed, and a note on why it has no value.
 func (c *sessionCell) note(text string) Outcome {
 	c.packages.notes = append(c.packages.notes, text)
 	return Outcome{Result: &Frame{}}
@@ -252,7 +256,7 @@ func (c *sessionCell) uncompiled(e evaluated) Outcome {
 	return failed("SyntaxError", message, "SyntaxError: "+message)
 }
 
-// syntaxError is the outcome of a cell of which no script can be made.
+// syntaxError is the outcome of a cell that esbuild can't parse.
 func (c *sessionCell) syntaxError() Outcome {
 	message := strings.Replace(c.script.Problem, " at cell:", " at "+c.name+":", 1)
 	return failed("SyntaxError", message, "SyntaxError: "+message)

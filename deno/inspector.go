@@ -103,45 +103,17 @@ func dialInspector(ctx context.Context, child *supervisor.Child, address string,
 
 // call calls a method and decodes its result, unless result is nil.
 func (i *inspector) call(ctx context.Context, method string, params, result any) error {
+	return i.send(method, params)(ctx, result)
+}
+
+// send calls a method. wait waits for the answer, and decodes its result unless result
+// is nil; where nobody waits, the answer is dropped.
+func (i *inspector) send(method string, params any) (wait func(ctx context.Context, result any) error) {
 	answer := make(chan reply, 1)
-	id, err := i.send(method, params, answer)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		i.mu.Lock()
-		delete(i.waiting, id)
-		i.mu.Unlock()
-	}()
-	select {
-	case r := <-answer:
-		if r.err != nil || result == nil {
-			return r.err
-		}
-		if err := json.Unmarshal(r.result, result); err != nil {
-			return fmt.Errorf("%w: read the answer of %s: %w", ErrProtocol, method, err)
-		}
-		return nil
-	case <-i.ended:
-		return errInspectorEnded
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// tell calls a method and does not wait for the answer.
-func (i *inspector) tell(method string, params any) {
-	_, _ = i.send(method, params, nil) // the next call says what is wrong
-}
-
-// send sends a call; answer, if any, gets what comes under the call's ID.
-func (i *inspector) send(method string, params any, answer chan<- reply) (id int, err error) {
 	i.mu.Lock()
 	i.last++
-	id = i.last
-	if answer != nil {
-		i.waiting[id] = answer
-	}
+	id := i.last
+	i.waiting[id] = answer
 	i.mu.Unlock()
 	text, err := json.Marshal(struct {
 		ID     int    `json:"id"`
@@ -149,14 +121,33 @@ func (i *inspector) send(method string, params any, answer chan<- reply) (id int
 		Params any    `json:"params,omitempty"`
 	}{id, method, params})
 	if err != nil {
-		return id, fmt.Errorf("encode a call of %s: %w", method, err)
+		err = fmt.Errorf("encode a call of %s: %w", method, err)
+	} else {
+		ctx, cancel := context.WithTimeout(context.Background(), dialTime) // the other side may have been stopped
+		defer cancel()
+		if i.socket.Write(ctx, websocket.MessageText, text) != nil {
+			err = errInspectorEnded
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dialTime) // the other side may have been stopped
-	defer cancel()
-	if err := i.socket.Write(ctx, websocket.MessageText, text); err != nil {
-		return id, errInspectorEnded
+	return func(ctx context.Context, result any) error {
+		if err != nil {
+			return err
+		}
+		select {
+		case r := <-answer:
+			if r.err != nil || result == nil {
+				return r.err
+			}
+			if err := json.Unmarshal(r.result, result); err != nil {
+				return fmt.Errorf("%w: read the answer of %s: %w", ErrProtocol, method, err)
+			}
+			return nil
+		case <-i.ended:
+			return errInspectorEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return id, nil
 }
 
 // read reads messages until the connection ends or the protocol is broken.

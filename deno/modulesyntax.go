@@ -1,6 +1,7 @@
 package deno
 
 import (
+	"iter"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -58,13 +59,12 @@ var (
 	exportedBefore = pattern(`export(?:` + gap + `(?:abstract|async|const))*` + gap + `$`)
 )
 
-// withoutModuleSyntax rewrites the module syntax in code, of which esbuild made
-// printed and these mappings. Where that is what will be evaluated, both are the same.
-// decorated says that there are decorators, which V8 does not know.
-func withoutModuleSyntax(code, printed string, mappings map[place]place) (script string, decorated bool) {
-	var out strings.Builder
-	done := 0
-	lines, printedLines := lineStarts(code), lineStarts(printed)
+// withoutModuleSyntax rewrites the module syntax in code; esbuild made printed and
+// these mappings of it. For transpiled code, code and printed are the same. decorated
+// means that there are decorators, which V8 lacks.
+func withoutModuleSyntax(code, printed, mappings string) (script string, decorated bool) {
+	candidates := map[place]int{} // in printed
+	printedLines := lineStarts(printed)
 	for i, start := range printedLines {
 		end := len(printed)
 		if i+1 < len(printedLines) {
@@ -72,37 +72,46 @@ func withoutModuleSyntax(code, printed string, mappings map[place]place) (script
 		}
 		line := printed[start:end]
 		for _, found := range printedSyntax().FindAllStringIndex(line, -1) {
-			from, mapped := mappings[place{i, utf16Length(line[:found[0]])}]
-			at, there := from.offset(code, lines)
-			if code == printed {
-				at, there = start+found[0], true
-			}
-			if !mapped || !there || at < done {
+			candidates[place{i, utf16Length(line[:found[0]])}] = start + found[0]
+		}
+	}
+	var out strings.Builder
+	done := 0
+	lines := lineStarts(code)
+	for to, from := range sourceMappings(mappings) {
+		start, candidate := candidates[to]
+		if !candidate {
+			continue
+		}
+		statement := printed[start:]
+		if strings.HasPrefix(statement, "@") {
+			decorated = true
+			continue
+		}
+		at, ok := start, true
+		if code != printed {
+			at, ok = from.offset(code, lines)
+		}
+		if !ok || at < done {
+			continue
+		}
+		if strings.HasPrefix(statement, "export ") && !strings.HasPrefix(code[at:], "export") { // the map has the declaration's place
+			before := exportedBefore().FindStringIndex(code[done:at])
+			if before == nil {
 				continue
 			}
-			if line[found[0]] == '@' {
-				decorated = true
-				continue
-			}
-			statement := printed[start+found[0]:]
-			if strings.HasPrefix(statement, "export ") && !strings.HasPrefix(code[at:], "export") { // the map has the declaration's place
-				before := exportedBefore().FindStringIndex(code[done:at])
-				if before == nil {
-					continue
-				}
-				at = done + before[0]
-			}
-			if text, to := rewritten(code[at:], statement); text != "" {
-				out.WriteString(code[done:at] + to + strings.Repeat("\n", strings.Count(text, "\n")-strings.Count(to, "\n")))
-				done = at + len(text)
-			}
+			at = done + before[0]
+		}
+		if text, to := rewritten(code[at:], statement); text != "" {
+			out.WriteString(code[done:at] + to + strings.Repeat("\n", strings.Count(text, "\n")-strings.Count(to, "\n")))
+			done = at + len(text)
 		}
 	}
 	return out.String() + code[done:], decorated
 }
 
-// rewritten gives the module syntax with which code begins, and what replaces it:
-// nothing where V8 shall say what is wrong with it.
+// rewritten returns the module syntax at the beginning of code, and what replaces it.
+// Both are empty for what V8 does not have either, such as import defer.
 func rewritten(code, printed string) (text, to string) {
 	if m := printedImport().FindStringSubmatch(printed); m != nil {
 		return withSource().FindString(code), declared(m[1], m[2], m[3], imported(m[4], m[5]))
@@ -113,7 +122,7 @@ func rewritten(code, printed string) (text, to string) {
 	switch {
 	case strings.HasPrefix(printed, "import.meta"):
 		return importMeta().FindString(code), "$importMeta"
-	case strings.HasPrefix(printed, "import "): // defer, say
+	case strings.HasPrefix(printed, "import "):
 		return "", ""
 	case strings.HasPrefix(printed, "export {"):
 		text = exportList().FindString(code)
@@ -181,8 +190,8 @@ func lineStarts(code string) []int {
 	return starts
 }
 
-// offset is where the place is in code with these lines, in bytes; false when it is
-// not there.
+// offset is the place's byte offset in code, whose lines start there; false if code
+// does not have that place.
 func (p place) offset(code string, lines []int) (int, bool) {
 	if p.line < 0 || p.line >= len(lines) {
 		return 0, false
@@ -201,34 +210,34 @@ func (p place) offset(code string, lines []int) (int, bool) {
 
 func utf16Length(text string) int { return len(utf16.Encode([]rune(text))) }
 
-// sourceMappings reads the mappings of a source map: of each place in what was
-// made, the place that it is from.
-func sourceMappings(text string) map[place]place {
+// sourceMappings decodes the mappings of a source map: from places in the output to
+// places in the source.
+func sourceMappings(text string) iter.Seq2[place, place] {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	all := map[place]place{}
-	var from place
-	for i, line := range strings.Split(text, ";") {
-		to := place{line: i}
-		for segment := range strings.SplitSeq(line, ",") {
-			var fields [5]int // to's column, the source, from's line and column, a name
-			field, shift := 0, 0
-			for i := 0; i < len(segment) && field < len(fields); i++ {
-				digit := strings.IndexByte(digits, segment[i])
-				fields[field] |= digit & 31 << shift
-				if shift += 5; digit&32 == 0 { // its last; the first bit is the sign
-					if fields[field]&1 != 0 {
-						fields[field] = -fields[field]
+	return func(yield func(to, from place) bool) {
+		var from place
+		for i, line := range strings.Split(text, ";") {
+			to := place{line: i}
+			for segment := range strings.SplitSeq(line, ",") {
+				var fields [5]int // to's column, the source, from's line and column, a name
+				field, shift := 0, 0
+				for i := 0; i < len(segment) && field < len(fields); i++ {
+					digit := strings.IndexByte(digits, segment[i])
+					fields[field] |= digit & 31 << shift
+					if shift += 5; digit&32 == 0 { // its last; the first bit is the sign
+						if fields[field]&1 != 0 {
+							fields[field] = -fields[field]
+						}
+						fields[field], field, shift = fields[field]/2, field+1, 0
 					}
-					fields[field], field, shift = fields[field]/2, field+1, 0
 				}
-			}
-			to.column += fields[0]
-			from.line += fields[2]
-			from.column += fields[3]
-			if field >= 4 {
-				all[to] = from
+				to.column += fields[0]
+				from.line += fields[2]
+				from.column += fields[3]
+				if field >= 4 && !yield(to, from) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }

@@ -19,17 +19,15 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// Each program is parsed in a process of its own. esbuild is fast and made for
-// people's own programs: its parser recurses once for each level of nesting (a
-// program of a million brackets overflows Go's stack, which ends a process), and
-// its time doubles with each level of some types (400 bytes can take for ever).
-// Such a program costs its scanner, and the run goes on without what it would
-// have told.
+// Each program is parsed in its own process. esbuild is fast, but not made for hostile
+// programs: its parser recurses once for each level of nesting (a million brackets
+// overflow Go's stack, which ends a process), and its time doubles with each level of
+// some types (400 bytes can take forever). Such a program costs its scanner, and the
+// run goes on without what a parse would tell.
 //
-// A scanner is our own binary again, started as every child is, with no
-// permission to anything. The request comes on its fd 0, the answer goes to its
-// fd 3, as JSON. It runs none of the program. Starting one takes some 10 ms, so
-// that a server keeps one started.
+// A scanner is our own binary, started as every child is, with no permissions. It reads
+// a request from fd 0 and writes the answer to fd 3, as JSON, and runs none of the
+// program. Starting one takes some 10 ms, so a server keeps one ready.
 
 // scanArg, alone, makes our binary a scanner.
 const scanArg = "rillbox-scan"
@@ -87,7 +85,7 @@ func init() {
 	}
 }
 
-// scanners parse programs, and remember what they found.
+// scanners parses programs, and remembers the answers.
 type scanners struct {
 	walls Walls
 	pool  *supervisor.Pool[scanner]
@@ -97,8 +95,7 @@ type scanners struct {
 	keys []string // of kept, in the order in which they came
 }
 
-// Programs that come again are not parsed again: so many are remembered, of so
-// many bytes at most.
+// The answers for so many programs are remembered, each of at most so many bytes.
 const (
 	scansKept    = 128
 	scanKeptSize = 32 << 10
@@ -138,9 +135,9 @@ func (s *scanners) of(ctx context.Context) (scan scanFunc, ended func()) {
 		}
 }
 
-// ask puts a question to a scanner, one that was started ahead if there is one, and
-// where that was ended by others to another one. hard says that the program is too
-// much for one. used waits for its end.
+// ask asks a scanner, one that was started ahead if there is one; if somebody else ends
+// it, another one. hard means that the program is too much for a scanner. used waits
+// for the scanner's end.
 func (s *scanners) ask(ctx context.Context, request scanRequest, answer *scanned) (hard bool, used func(), err error) {
 	for again := true; ; again = false {
 		one, ok, ended := s.pool.Take()
@@ -182,7 +179,7 @@ type scanner struct{ child *supervisor.Child }
 // Ended is closed when the process has ended.
 func (s scanner) Ended() <-chan struct{} { return s.child.Ended() }
 
-// Discard ends a scanner that nobody needs.
+// Discard ends an unused scanner.
 func (s scanner) Discard() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -190,16 +187,16 @@ func (s scanner) Discard() {
 	s.child.Wait()
 }
 
-// errScannerDied is wrapped by the errors of scanners that had no answer, and not
-// for the program's sake.
+// errScannerDied means that a scanner ended without an answer, and not because of the
+// program.
 var errScannerDied = errors.New("the process that parses programs ended early: run the program again")
 
 // scanFatal is the exit code of a Go process that ends itself: its stack is full.
 const scanFatal = 2
 
-// ask puts the one question to the scanner and kills it, which the caller waits
-// for; hard says that the program was too much for it. Otherwise ctx ended, or the
-// scanner was ended by others.
+// ask sends the scanner its one request and kills it after the answer; the caller waits
+// for its end. hard means that the program was too much for it. An error means that ctx
+// has ended, or that somebody else ended the scanner.
 func (s scanner) ask(ctx context.Context, request scanRequest, answer *scanned) (hard bool, err error) {
 	s.child.SetDeadline(scanTime, "parsing the program")
 	s.child.Attach(ctx, func(supervisor.Event) {})

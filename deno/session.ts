@@ -16,29 +16,29 @@ import { hideHelpers, nameFrames } from "./frames.ts";
 import { nodeStdin, reopenable } from "./stdin.ts";
 import type { WireError } from "./wire.ts";
 
-/** What is asked before a cell is evaluated. */
+/** A cell, and how it is to be evaluated. */
 interface Cell {
-  /** What its frames are shown with; one name for each cell. */
+  /** Names the cell in tracebacks; no other cell has this name. */
   name: string;
   code: string;
   typescript: boolean;
-  /** A source map, where the code was made from the cell's own text; else empty. */
+  /** A source map if the code was transpiled, else empty. */
   map: string;
   /** What is added to the import map. */
   imports: Record<string, string>;
   args: string[];
-  /** How many bytes the value or the error may have, and all displays. */
+  /** The largest size of the value or the error, and of all displays, in bytes. */
   limit: number;
   displays: number;
-  /** Any value is shown, as a console does. */
+  /** Whether to show any value, as a console does. */
   echo: boolean;
 }
 
-/** What is to be evaluated, or why nothing is. */
+/** The code to evaluate, or why there is none. */
 type Prepared =
-  /** `expression` says that the code is one and needs brackets around it. */
+  /** An `expression` needs parentheses around it. */
   | { code: string; expression: boolean }
-  /** Its types can't simply be left out. */
+  /** Leaving its types out is not enough. */
   | { transpile: true }
   | { error: WireError };
 
@@ -141,7 +141,7 @@ class Session {
     return next(to, context);
   }
 
-  /** Makes ready for a cell. */
+  /** Prepares for a cell. */
   prepare(cell: Cell): Prepared {
     const names = getOwnPropertyNames(cell.imports);
     for (let i = 0; i < names.length; i++) { // the guest may have changed what for…of does
@@ -171,9 +171,9 @@ class Session {
   }
 
   /**
-   * Shows a cell's value and gives it as JSON. Like the other methods that run
-   * code of the guest's, it does so when it has returned once: only then can the
-   * supervisor interrupt it.
+   * Shows a cell's value and returns it as JSON. Like every method that runs the
+   * guest's code, it first returns a promise: the supervisor can't interrupt it
+   * before.
    */
   async value(value: unknown): Promise<string | undefined> {
     await undefined;
@@ -198,8 +198,8 @@ class Session {
   }
 
   /**
-   * Stops the timers that were set since the last time, when the event loop has
-   * come to it: an answer says that the guest computes nothing without an end.
+   * Stops the timers that were set since the last call, in a turn of the event loop:
+   * an answer means that the guest is not computing without an end.
    */
   async stop(): Promise<void> {
     await new Promise((resolve) => {
@@ -212,7 +212,7 @@ class Session {
     this.#screen.end();
   }
 
-  /** Gives the names of an object's properties, those that it inherits included. */
+  /** Lists the names of an object's properties, including inherited ones. */
   async names(object: unknown): Promise<string[]> {
     await undefined;
     const names: string[] = [];
@@ -234,7 +234,7 @@ class Session {
   }
 }
 
-/** Deno would remember that a module is not there, also when it is made then. */
+/** Deno would remember that a module is missing even after a cell writes it. */
 function mustExist(url: string): void {
   try {
     stat(new URL(url));
@@ -246,7 +246,7 @@ function mustExist(url: string): void {
   }
 }
 
-/** Says that the code is an object, and not a block with statements in it. */
+/** Reports whether the code is an object literal, and not a block. */
 function isObject(code: string): boolean {
   if (!/^\s*\{/.test(code)) return false;
   try {

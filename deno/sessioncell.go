@@ -15,18 +15,18 @@ import (
 	"rillbox/supervisor"
 )
 
-// sessionCell is a program on its way through a session.
+// sessionCell is one run of a cell in a session.
 type sessionCell struct {
 	*session
 	program    supervisor.Program
 	emit       func(supervisor.Event)
 	scan       scanFunc
-	name       string // that tracebacks show
-	code       string // without what may precede a program's code
-	script     script
+	name       string // shown in tracebacks
+	code       string // without a byte order mark, and with its #! line as a comment
+	script     script // of code
 	extension  string
 	typescript bool
-	requires   []string // what has to be loaded for require
+	requires   []string // the packages that require must find loaded
 	packages   cellPackages
 	installing time.Duration
 	tooHard    bool
@@ -65,7 +65,7 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 	return r, nil
 }
 
-// cancelledCell is the result of a cell that was cancelled before it began.
+// cancelledCell is the result of a cell that was cancelled before it started.
 func cancelledCell() supervisor.Result {
 	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: interruptedCode, State: supervisor.StateKept, Error: &supervisor.GuestError{
 		Name: errorNames[supervisor.Cancelled], Message: "the cell was cancelled before it started",
@@ -125,12 +125,12 @@ func isWorthScanning(code, extension string) bool {
 		strings.Contains(code, "<") && closesJSX(code)
 }
 
-// interruptedCode is the exit code of a cell that was interrupted: 128 and
-// SIGINT's number.
-const interruptedCode = 130
-
-// killedCode is that of one that had to be killed: 128 and SIGKILL's.
-const killedCode = 137
+// Exit codes of cells that were interrupted or killed: 128 and the number of SIGINT
+// or SIGKILL.
+const (
+	interruptedCode = 130
+	killedCode      = 137
+)
 
 // run evaluates the cell, and interrupts it when its time is up or ctx ends.
 func (c *sessionCell) run(ctx context.Context) supervisor.Result {
@@ -211,8 +211,8 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	return result
 }
 
-// awaitEnd waits for the end of a process that does not answer any more, or for that of
-// the cell's time.
+// awaitEnd waits until a process that no longer answers has ended, or the cell's time
+// is up.
 func (c *sessionCell) awaitEnd(ctx context.Context, err error) {
 	c.inspector.close() // Deno waits for that before it exits
 	select {
@@ -224,7 +224,7 @@ func (c *sessionCell) awaitEnd(ctx context.Context, err error) {
 	}
 }
 
-// lost is the result of a cell after which there is no process.
+// lost is the result of a cell whose process has ended.
 func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
 	exit := c.exit
 	c.mu.Lock()
@@ -243,44 +243,41 @@ func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
 
 // ask calls a method of session.ts's Session that is not asynchronous.
 func (s *session) ask(ctx context.Context, method string, argument, result any) error {
-	return s.askFor(ctx, s.method(method, argument, false), result)
+	return s.send(method, argument, false)(ctx, result)
 }
 
 // askGuest calls an asynchronous one, in which code of the guest's may run.
 func (s *session) askGuest(ctx context.Context, method string, argument, result any) error {
-	return s.askFor(ctx, s.method(method, argument, true), result)
+	return s.send(method, argument, true)(ctx, result)
 }
 
-const callMethod = "Runtime.callFunctionOn"
-
-// method gives the parameters of a call of one of session.ts's Session's methods.
-func (s *session) method(name string, argument any, await bool) map[string]any {
-	arguments := []any{map[string]string{"value": name}}
+// send calls a method; wait waits for its answer.
+func (s *session) send(method string, argument any, await bool) (wait func(ctx context.Context, result any) error) {
+	arguments := []any{map[string]string{"value": method}}
 	if argument != nil {
 		arguments = append(arguments, argument)
 	}
-	return map[string]any{
+	answered := s.inspector.send("Runtime.callFunctionOn", map[string]any{
 		"functionDeclaration": "function(method, argument) { return this[method](argument) }\n//# sourceURL=ext:rillbox\n",
 		"objectId":            s.object,
 		"arguments":           arguments,
 		"returnByValue":       true,
 		"awaitPromise":        await, // the promise of what is there at once may be collected before V8 asks for it
-	}
-}
-
-func (s *session) askFor(ctx context.Context, method map[string]any, result any) error {
-	var called evaluated
-	err := s.inspector.call(ctx, callMethod, method, &called)
-	switch {
-	case err != nil:
-		return err
-	case called.Exception != nil:
-		return &refusedError{called.Exception.Text + " " + called.Exception.Exception.Description}
-	case result == nil || len(called.Result.Value) == 0:
+	})
+	return func(ctx context.Context, result any) error {
+		var called evaluated
+		err := answered(ctx, &called)
+		switch {
+		case err != nil:
+			return err
+		case called.Exception != nil:
+			return &refusedError{called.Exception.Text + " " + called.Exception.Exception.Description}
+		case result == nil || len(called.Result.Value) == 0:
+			return nil
+		}
+		if err := json.Unmarshal(called.Result.Value, result); err != nil {
+			return fmt.Errorf("%w: read what %s gave: %w", ErrProtocol, method, err)
+		}
 		return nil
 	}
-	if err := json.Unmarshal(called.Result.Value, result); err != nil {
-		return fmt.Errorf("%w: read what a session's method gave: %w", ErrProtocol, err)
-	}
-	return nil
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// script is a cell as it is evaluated, or why it can't be had.
+// script is a cell as it is evaluated, or the problem that esbuild has with it.
 type script struct {
 	Code string `json:"code"`
-	// Map is a source map, where the code is not the cell's own.
+	// Map is a source map; empty for code with the cell's own lines and columns.
 	Map     string `json:"map,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
 const tooHardToTranspile = "the program is nested too deep, or takes too long to compile"
 
-// asScript rewrites a cell's module syntax and, with transpile, makes plain
-// JavaScript of it, which has to be where leaving its types out is not enough: JSX,
-// enums, decorators. jsx is the package that makes elements of JSX.
+// asScript rewrites a cell's module syntax. With transpile, or where the cell has
+// decorators, it also makes plain JavaScript of it: leaving the types out is not enough
+// for JSX, enums and decorators. jsx is the package that makes JSX elements.
 func asScript(code, extension, jsx string, transpile bool) script {
 	options := api.TransformOptions{
 		Loader:        loaders[extension],
@@ -59,7 +59,7 @@ func asScript(code, extension, jsx string, transpile bool) script {
 		s = script{Code: string(result.Code), Map: string(result.Map)}
 	}
 	decorated := false
-	s.Code, decorated = withoutModuleSyntax(s.Code, string(result.Code), sourceMappings(sourceMap.Mappings))
+	s.Code, decorated = withoutModuleSyntax(s.Code, string(result.Code), sourceMap.Mappings)
 	if decorated && !transpile {
 		return asScript(code, extension, jsx, true)
 	}
@@ -68,8 +68,8 @@ func asScript(code, extension, jsx string, transpile bool) script {
 
 var undeclaredExport = pattern(`^"(.+)" is not declared in this file$`)
 
-// undeclaredExports are the names in errors that say so, with commas; empty when
-// there is another error.
+// undeclaredExports lists the undeclared names that are exported, with commas; it is
+// empty if there is another error.
 func undeclaredExports(errors []api.Message) string {
 	var names []string
 	for _, e := range errors {
