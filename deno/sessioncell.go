@@ -241,17 +241,13 @@ func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
 	return result
 }
 
-// ask calls a method of session.ts's Session that is not asynchronous.
-func (s *session) ask(ctx context.Context, method string, argument, result any) error {
-	return s.send(method, argument, false)(ctx, result)
-}
-
-// askGuest calls an asynchronous one, in which code of the guest's may run.
+// askGuest calls an asynchronous method of session.ts's Session, in which code of the
+// guest's may run.
 func (s *session) askGuest(ctx context.Context, method string, argument, result any) error {
 	return s.send(method, argument, true)(ctx, result)
 }
 
-// send calls a method; wait waits for its answer.
+// send calls a method, which await says is asynchronous; wait waits for its answer.
 func (s *session) send(method string, argument any, await bool) (wait func(ctx context.Context, result any) error) {
 	arguments := []any{map[string]string{"value": method}}
 	if argument != nil {
