@@ -277,9 +277,9 @@ var (
 	noNetwork     = pattern(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
 )
 
-// explanations are what we say for what Deno says, of which the first that fits holds.
-// %[1] is a name and %[2] a version, as Deno gives them; %[3] suggests another name,
-// %[4] is the minimum release age.
+// explanations are our messages for Deno's; the first that matches is used. %[1] is a
+// name and %[2] a version, as Deno gives them; %[3] suggests another name; %[4] is the
+// minimum release age.
 var explanations = []struct {
 	told func() *regexp.Regexp
 	say  string

@@ -16,18 +16,18 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// granted is a path that the operator granted, as it was at the start: what it
-// led to then is what is granted, whatever a program makes of the name later.
+// granted is a path that the operator granted. What it led to at the start is what
+// is granted, even if a program replaces what has the name later.
 type granted struct {
 	name string
 	file *os.File // nil: it was not there
 	real string   // its path without links, at the start
-	// needs are, of a script that may be run, the programs that its first line names.
+	// needs are the programs that the first line of a script names.
 	needs []granted
 }
 
-// Open opens what the flags name: paths, and programs that may be run. A path to
-// write to has to be there.
+// Open opens the paths and the programs that the flags name. A path to write to
+// must exist.
 func (p Permissions) Open() (Permissions, error) {
 	p.opened = map[string]granted{}
 	for _, kind := range []string{"read", "write", "ffi"} {
@@ -105,8 +105,8 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// interpreters are what a script's first line names, its interpreter and the program
-// that env(1) is to find.
+// interpreters are the programs that a script's first line names: its interpreter
+// and, where that is env(1), the program that env starts.
 func interpreters(script string) (programs []granted) {
 	file, err := os.OpenFile(script, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -218,9 +218,8 @@ func (s *Surroundings) open(p Permissions, path string) (granted, error) {
 	return granted{name: real, file: file, real: real}, nil
 }
 
-// covered leaves out places that are in another one with no less access: there
-// they are seen anyway, whatever a program makes of their names. What is in another
-// one may be done to the others, too.
+// covered leaves out places within another place that has at least their access. A
+// place within another one also has that one's access.
 func covered(places []launcher.Place) (kept []launcher.Place) {
 	given := slices.Clone(places)
 	for i := range places {
@@ -242,7 +241,7 @@ func covered(places []launcher.Place) (kept []launcher.Place) {
 	return kept
 }
 
-// kernelsOwn is no part of what is granted when everything is.
+// kernelsOwn is left out of a grant of everything.
 var kernelsOwn = []string{"/proc", "/dev", "/sys"}
 
 func isKernels(path string) bool {
@@ -288,9 +287,9 @@ var systemPublic = []string{
 	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/ca-certificates",
 }
 
-// grantPrograms lets the child see what programs of the system need, which the
-// operator lets be run or loaded: all of them, or those that were named and the
-// system's libraries. Where programs run, all that is seen may be executed.
+// grantPrograms lets the child see the programs that it may run, with what they need:
+// all of the system's, or those that were named and the system's libraries. Then all
+// that the child sees may be executed.
 func (s *Surroundings) grantPrograms(p Permissions) error {
 	all, named := p.Allowed("run")
 	loadsAll, _ := p.Allowed("ffi")

@@ -9,11 +9,10 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// Narrow gives the permissions of one run that asks for words only: what it
-// allows must be covered by p, what p denies or ignores stays so. nil asks for
-// all of p; an empty list for nothing. Where URL imports may go
-// (--allow-import) stays p's unless words say otherwise, for it bounds fetching
-// and not the guest.
+// Narrow gives the permissions of one run that asks for these flags only: p must
+// cover what they allow; what p denies or ignores stays so. nil asks for all of p, an
+// empty list for nothing. --allow-import stays p's unless the flags have it, because
+// it bounds fetching and not the guest.
 func (p Permissions) Narrow(words []string) (Permissions, error) {
 	if words == nil {
 		return p, nil
@@ -104,11 +103,11 @@ func (p Permissions) covers(name string, want grant) error {
 	return nil
 }
 
-// outweighed gives a denial of p that a run's value would put out of force, and
-// that what was granted (empty: everything of the kind) does not. Of the values
-// that hold what a guest wants, Deno goes by the first in its order, and by flags
-// without values last: a value of a run's own, within what was granted, can come
-// before a denial that came first.
+// outweighed gives a denial of p that holds against what was granted (empty:
+// everything of the kind) but would not hold against a run's value, within that. Of
+// the values that fit what a guest wants, Deno goes by the first in its order, and by
+// flags without values last; so a narrower value can come before a denial that came
+// before the granted one.
 func (p Permissions) outweighed(kind, granted, value string) string {
 	for _, flag := range []string{"deny-" + kind, "ignore-" + kind} {
 		if p.grants[flag].bare && granted == "" {
@@ -128,8 +127,8 @@ func (p Permissions) outweighed(kind, granted, value string) string {
 	return ""
 }
 
-// runs are the paths of programs that p lets run one by one. Deno lets nobody
-// write to them: another run may start them.
+// runs are the paths of the programs that --allow-run names. Deno refuses writing to
+// them, and so must a run that has not asked for them: another run may start them.
 func (p Permissions) runs() []string {
 	_, programs := p.Allowed("run")
 	return slices.DeleteFunc(programs, func(program string) bool { return !strings.Contains(program, "/") })
@@ -139,7 +138,7 @@ func (p Permissions) runs() []string {
 func valueCovers(kind valueKind, granted, value string) bool {
 	switch kind {
 	case pathValue:
-		return Within(value, granted) // no link is followed below what is granted; see Permissions.open
+		return Within(value, granted) // no link is followed below what is granted; see Surroundings.open
 	case hostValue:
 		return hostCovers(granted, value)
 	case envValue:
@@ -182,7 +181,7 @@ func first(kind valueKind, denied, allowed string) bool {
 	}
 }
 
-// mustHost parses a host that stands among parsed flags.
+// mustHost parses a host of a flag that Parse has accepted.
 func mustHost(text string) host {
 	h, err := parseHost(text)
 	if err != nil {

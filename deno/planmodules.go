@@ -18,10 +18,9 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// manifests are the files, in a directory like Deno's, in which registries tell of
-// the plan's packages: npm's and JSR's of all versions, with those that are planned,
-// and JSR's of one version, with none. They are no modules, and Deno reads them all
-// the same.
+// manifests are the paths, in Deno's directory, of what registries say of the plan's
+// packages. Those that list versions have the planned ones; JSR's of a single version
+// have nil. Deno reads manifests beside the modules.
 func (p plan) manifests() map[string]map[string]bool {
 	manifests := map[string]map[string]bool{}
 	for _, module := range p.Modules {

@@ -123,7 +123,7 @@ func neededBy(err error, name string, packages map[string]lockedPackage) error {
 	return err
 }
 
-// minutes is an age as Deno takes it, not shorter than it is.
+// minutes is an age as Deno takes it, rounded up.
 func minutes(age time.Duration) int { return int((age + time.Minute - 1) / time.Minute) }
 
 // checkAge refuses an npm package, unpacked in dir, whose registry does not tell

@@ -17,9 +17,8 @@ type resolution struct {
 	modules []string          // what is imported by a literal, as Deno takes it
 }
 
-// resolve maps bare specifiers to packages, save those of Node's built-in
-// modules, which Deno knows.
-// A package request gives the version of the bare imports of its name.
+// resolve maps bare specifiers to packages, except those of Node's built-in modules,
+// which Deno knows. A package request gives the version of bare imports of its name.
 func resolve(imports, packages []string) (resolution, error) {
 	r := resolution{imports: map[string]string{}}
 	if n := len(imports) + len(packages); n > maxImports {

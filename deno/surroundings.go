@@ -13,8 +13,8 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// Names that a child's root has for what is ours: they say nothing of the machine,
-// which can grant nothing below ownName.
+// The names of our files in a child's root. They tell nothing about the machine, and
+// nothing below ownName can be granted.
 const (
 	ownName       = "/rillbox"
 	binaryName    = "/rillbox/deno"
@@ -44,7 +44,7 @@ func (w Walls) level() launcher.Level {
 	return w.Level.Offered()
 }
 
-// Around names the wall around programs with these permissions, for people.
+// Around names the wall around programs with these permissions; it is for people.
 func (w Walls) Around(p Permissions) string {
 	if p.all || w.Without {
 		return "none"
@@ -77,17 +77,17 @@ func Share(path string) (Shared, error) {
 // have their paths. Close must be called when the child was started, or could not be.
 type Surroundings struct {
 	wall launcher.Wall
-	// without says that there is no wall: all has its own name and can be seen.
+	// without says that there is no wall: every file keeps its path and can be seen.
 	without bool
 	shared  Shared
 	opened  []*os.File
-	// programs says that the operator lets programs be run.
+	// programs says that the child may run programs.
 	programs bool
 }
 
 // Surround begins the surroundings of a child with these permissions. hidden are
-// directories of ours of which it sees nothing else, whatever is granted, and
-// never changes anything.
+// directories of ours: whatever is granted, the child sees in them only what See
+// adds, and changes nothing.
 func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) {
 	level := w.level()
 	if err := p.checkWall(w, level); err != nil {
@@ -142,7 +142,7 @@ func (s *Surroundings) check() error {
 	return nil
 }
 
-// Ours are the surroundings of a process of ours that no guest's code runs in.
+// Ours are the surroundings of a process that runs our code alone.
 func Ours(w Walls) *Surroundings {
 	return &Surroundings{wall: launcher.Wall{Level: w.level()}}
 }
@@ -172,8 +172,8 @@ func (s *Surroundings) see(place launcher.Place) (name string) {
 	return place.Name
 }
 
-// Workspace lets the child see its workspace, and gives its name there: one that
-// the operator shares keeps its own.
+// Workspace lets the child see its workspace, and gives its name there. A directory
+// that the operator shares keeps its path.
 func (s *Surroundings) Workspace(path string, readOnly bool) string {
 	place := launcher.Place{Path: path, Name: path, Access: launcher.Read}
 	if !readOnly {
@@ -191,12 +191,10 @@ func (s *Surroundings) Workspace(path string, readOnly bool) string {
 	return s.see(place)
 }
 
-// Listen has the child be started with a socket of ours in its own network that
-// listens on the port.
+// Listen opens a socket of ours that listens on the port in the child's own network.
 func (s *Surroundings) Listen(port uint16) { s.wall.Listen = append(s.wall.Listen, port) }
 
-// Dial has the child be started with a socket with which we can connect to a port
-// that it opens.
+// Dial opens a socket with which we can connect to a port that the child opens.
 func (s *Surroundings) Dial() {
 	s.wall.Dial = s.OwnNetwork()
 	s.wall.AnyPort = !s.wall.Dial
@@ -213,7 +211,7 @@ func (s *Surroundings) Wall() *launcher.Wall {
 	return &s.wall
 }
 
-// Close lets go of what was opened to be shown.
+// Close closes the files that were opened for the child.
 func (s *Surroundings) Close() {
 	for _, f := range s.opened {
 		_ = f.Close()
@@ -229,10 +227,9 @@ func (s *Surroundings) Environment() []string {
 	return nil
 }
 
-// checkWall refuses a child that only the second wall could hold where there is
-// none: Deno alone can't keep a program inside a directory that it may both read
-// and write (see ReadWriteOverlap). Where the operator gave the wall up in so many
-// words, it warns instead.
+// checkWall refuses a child that may both read and write a directory where there is
+// no second wall: Deno alone can't keep a program inside it (see ReadWriteOverlap).
+// Where the operator turned the wall off, it warns instead.
 func (p Permissions) checkWall(w Walls, level launcher.Level) error {
 	path, overlap := p.ReadWriteOverlap()
 	switch {
@@ -246,9 +243,9 @@ func (p Permissions) checkWall(w Walls, level launcher.Level) error {
 }
 
 // besides takes directories out of what may be written, for a wall that knows no
-// exceptions: what stands beside the way to one takes the place of what holds it.
-// Files can then be made and removed everywhere but in the directories on that way
-// themselves.
+// exceptions: a place that holds one is replaced by everything in it that is not on
+// the way there. Nothing can then be made or removed directly in the directories on
+// that way.
 func besides(places []launcher.Place, kept []string) []launcher.Place {
 	for _, dir := range kept {
 		var left []launcher.Place
@@ -269,7 +266,7 @@ func besides(places []launcher.Place, kept []string) []launcher.Place {
 	return places
 }
 
-// beside is path, or what is in it and on no way to kept; both are real paths.
+// beside is path, or what is in it and not on the way to kept; both are real paths.
 func beside(path, kept string) (paths []string) {
 	switch {
 	case Within(path, kept):

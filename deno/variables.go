@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Variables are those of an operator's that programs get, by name. Each of the list
-// is a name, which stands for the variable of our own environment if there is one, or
-// NAME=value; the later of two of one name counts.
+// Variables are the environment variables that programs get, by name. Each item of
+// the operator's list is NAME=value, or a name alone, which passes on our own variable
+// if it is set. The last item of a name counts.
 func Variables(list []string) map[string]string {
 	variables := map[string]string{}
 	for _, item := range list {
@@ -26,7 +26,7 @@ func Variables(list []string) map[string]string {
 	return variables
 }
 
-// Environ is Variables as a process gets them.
+// Environ is Variables as a list of NAME=value, in order.
 func Environ(list []string) (env []string) {
 	variables := Variables(list)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -42,8 +42,8 @@ var (
 	ownVariablePrefixes = []string{"DENO_", "RILLBOX_", "LD_", "DYLD_", "GLIBC_", "MALLOC_", "NODE_", "NPM_CONFIG_", "OTEL_", "RUST_", "V8_"}
 )
 
-// CheckVariable says why programs can't have a variable of that name. It does not
-// repeat what is no name: that may be a piece of a value.
+// CheckVariable says why programs can't have a variable of that name. The error does
+// not repeat an invalid name, which may be part of a secret value.
 func CheckVariable(name string) error {
 	if isName, _ := regexp.MatchString(`^[A-Za-z_][A-Za-z0-9_]*$`, name); !isName {
 		return fmt.Errorf("want names of variables (letters, digits and _), alone or as NAME=value")
@@ -56,10 +56,10 @@ func CheckVariable(name string) error {
 	return nil
 }
 
-// IgnoreProxies hides the variables that name a proxy, but for those of the list of
-// Variables, from a program that may not reach every host: Deno looks at them
-// whenever it makes an HTTP client, asks no permission for the proxy's address,
-// and would let a program that can set them send its requests anywhere.
+// IgnoreProxies hides the variables that name a proxy from a program that may not
+// reach every host, except those that the list of Variables passes on. Deno reads them
+// whenever it makes an HTTP client and asks no permission for the proxy's address, so
+// that a program that can set them could send its requests anywhere.
 func (p Permissions) IgnoreProxies(passedOn []string) Permissions {
 	if everywhere, _ := p.Allowed("net"); everywhere {
 		return p
