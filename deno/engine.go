@@ -25,7 +25,8 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
-// Options say how an Engine is made.
+// Options say how an Engine is made. Other engines that stand on Deno have them too,
+// but for AllowImport.
 type Options struct {
 	Cache *cache.Cache
 	// Permissions are what the operator grants to programs.
@@ -82,25 +83,15 @@ func New(o Options) (*Engine, error) {
 		imports[i] = h.String()
 	}
 	o.AllowImport = imports
-	if err := o.Policy.Validate(); err != nil {
-		return nil, err
-	}
 	if len(o.AllowImport) > 0 {
 		o.Permissions = o.Permissions.With("allow-import", o.AllowImport...)
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	var err error
-	if o.Permissions, err = o.Permissions.Open(); err != nil {
+	walls, err := o.Open()
+	if err != nil {
 		return nil, err
 	}
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
-	}
-	walls := Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
-	if walls.Shared, err = Share(o.Workspace); err != nil {
-		return nil, err
 	}
 	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
 	e.planner = &planner{
@@ -110,6 +101,23 @@ func New(o Options) (*Engine, error) {
 	e.codeCaches.cache, e.codeCaches.log, e.codeCaches.load = o.Cache, o.Log, e.loadModules
 	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
 	return e, nil
+}
+
+// Open checks the options, fills defaults in, opens what the permissions name, and
+// says what children are started behind.
+func (o *Options) Open() (walls Walls, err error) {
+	if err := o.Policy.Validate(); err != nil {
+		return Walls{}, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Permissions, err = o.Permissions.Open(); err != nil {
+		return Walls{}, err
+	}
+	walls = Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
+	walls.Shared, err = Share(o.Workspace)
+	return walls, err
 }
 
 // Describe says what the engine is.

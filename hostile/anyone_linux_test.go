@@ -188,7 +188,7 @@ func TestNothingIsOpenedForWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, scripts := deno.New(deno.Options{Cache: openShared(t), Permissions: permissions, Limits: supervisor.DefaultLimits()})
-	_, python := pyodide.New(pyodide.Options{Cache: openShared(t), Permissions: permissions})
+	_, python := pyodide.New(pyodide.Options{Options: deno.Options{Cache: openShared(t), Permissions: permissions}})
 	for _, err := range []error{scripts, python} {
 		if err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "make it first, or grant its directory") {
 			t.Errorf("it was not refused: %v", err)

@@ -442,7 +442,7 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, wall
 	}
 	var engine supervisor.Toolchain
 	if python {
-		engine, err = pyodide.New(pyodide.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall})
+		engine, err = pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall}})
 	} else {
 		warm := 0
 		if len(grants) == 0 && wall == launcher.Best { // many rows share this one

@@ -70,7 +70,7 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 	if o.pythonApart {
 		permissions = deno.Permissions{}
 	}
-	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall, IndexURL: o.index})
+	python, err := pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall}, IndexURL: o.index})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
+	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 )
@@ -163,7 +164,7 @@ func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pythonEngine makes an engine of the test's own.
 func pythonEngine(t *testing.T, change func(*pyodide.Options)) *pyodide.Engine {
 	t.Helper()
-	o := pyodide.Options{Cache: openShared(t), Limits: supervisor.DefaultLimits()}
+	o := pyodide.Options{Options: deno.Options{Cache: openShared(t), Limits: supervisor.DefaultLimits()}}
 	change(&o)
 	engine, err := pyodide.New(o)
 	if err != nil {

@@ -210,7 +210,7 @@ func openSoak(t *testing.T) *soak {
 	if err != nil {
 		t.Fatal(err)
 	}
-	python, err := pyodide.New(pyodide.Options{Cache: store, Limits: limits, Permissions: writes, Warm: 1})
+	python, err := pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Limits: limits, Permissions: writes, Warm: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

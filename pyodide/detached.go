@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -53,7 +54,8 @@ func (e *Engine) leaveImages() (*os.Process, error) {
 		return nil, nil
 	}
 	text, err := json.Marshal(detachedImages{e.o.Cache.Dir(), Options{
-		Path: e.o.Path, DenoPath: e.o.DenoPath, Limits: e.o.Limits, Wall: e.o.Wall, WithoutSecondWall: e.o.WithoutSecondWall,
+		Path:    e.o.Path,
+		Options: deno.Options{DenoPath: e.o.DenoPath, Limits: e.o.Limits, Wall: e.o.Wall, WithoutSecondWall: e.o.WithoutSecondWall},
 	}, files})
 	if err != nil {
 		return nil, fmt.Errorf("encode the images that are left: %w", err)

@@ -22,55 +22,33 @@
 package pyodide
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
-	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
 )
 
-// Options are the choices that an Engine has; Cache is required.
+// Options are the choices that an Engine has; Cache is required, and without Limits the
+// defaults hold. Warm workers are started from the first run on, while there is
+// demand; each takes about 90 MB.
 type Options struct {
-	Cache *cache.Cache
-	// Path is the operator's own Pyodide ($RILLBOX_PYODIDE), DenoPath the
-	// operator's own Deno ($RILLBOX_DENO); empty means the cache's.
-	Path, DenoPath string
-	// Permissions are what every Python program may do.
-	Permissions deno.Permissions
-	// Env are the variables that programs get; see deno.Variables.
-	Env []string
+	deno.Options
+	// Path is the operator's own Pyodide ($RILLBOX_PYODIDE); empty means the cache's.
+	Path string
 	// IndexURL is the package index; empty means pip's configuration, and
 	// without one what micropip asks by itself.
 	IndexURL string
 	// CDN is the base URL of Pyodide's packages; empty means DefaultCDN.
 	CDN string
-	// Policy is what may be fetched and used.
-	Policy cache.Policy
-	// Limits are those in force; the zero value means the defaults.
-	Limits supervisor.Limits
-	// Warm is how many workers are kept started ahead of time at most, from the
-	// first run on, while there is demand. Each takes about 90 MB.
-	Warm int
 	// LeaveImages has Close leave the images of packages that are missing to a
 	// process of their own, for who ends right after a run. Else they are made
 	// while the engine lives.
 	LeaveImages bool
-	// Wall is what children are started behind; the zero value is the best wall that
-	// the machine offers.
-	Wall launcher.Level
-	// Workspace is the directory that the operator shares, by its real path; empty
-	// for none.
-	Workspace string
-	// WithoutSecondWall starts children without the kernel's wall.
-	WithoutSecondWall bool
-	// Log gets what goes wrong behind the scenes; nil discards it.
-	Log *slog.Logger
 }
 
 // Engine runs Python programs. It is safe for concurrent use.
@@ -99,20 +77,12 @@ func New(o Options) (*Engine, error) {
 	if o.Cache == nil {
 		return nil, errors.New("the Python engine needs a cache")
 	}
-	if err := o.Policy.Validate(); err != nil {
-		return nil, err
-	}
 	if o.Limits == (supervisor.Limits{}) {
 		o.Limits = supervisor.DefaultLimits()
 	}
-	if o.CDN == "" {
-		o.CDN = DefaultCDN
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	var err error
-	if o.Permissions, err = o.Permissions.Open(); err != nil {
+	o.CDN = cmp.Or(o.CDN, DefaultCDN)
+	walls, err := o.Open()
+	if err != nil {
 		return nil, err
 	}
 	if _, err := grantedPaths(o.Permissions); err != nil {
@@ -120,10 +90,6 @@ func New(o Options) (*Engine, error) {
 	}
 	if grantsUnseen(o.Permissions) {
 		o.Log.Warn("Python opens files of the machine only where a permission names their path, as --allow-read=/data does; without a path they can be read by way of JavaScript alone")
-	}
-	walls := deno.Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
-	if walls.Shared, err = deno.Share(o.Workspace); err != nil {
-		return nil, err
 	}
 	e := &Engine{o: o, walls: walls, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())

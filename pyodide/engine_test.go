@@ -21,7 +21,7 @@ import (
 // its runtimes can't be had.
 func newEngine(t testing.TB, change ...func(*Options)) *Engine {
 	t.Helper()
-	o := Options{Cache: cachetest.Open(t), Log: cachetest.Logger(t)}
+	o := Options{Options: deno.Options{Cache: cachetest.Open(t), Log: cachetest.Logger(t)}}
 	for _, f := range change {
 		f(&o)
 	}

@@ -140,7 +140,7 @@ func TestGrantedPathsHideNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := New(Options{Cache: cachetest.Open(t), Permissions: p})
+		e, err := New(Options{Options: deno.Options{Cache: cachetest.Open(t), Permissions: p}})
 		if err == nil {
 			e.Close()
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -111,7 +112,7 @@ func TestPlansAreOfAPolicy(t *testing.T) {
 	if r := run1(t, engine(cache.Policy{NoFetch: true}), off); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
 		t.Errorf("fetching turned off: %s %+v", r.Status, r.Error)
 	}
-	if _, err := New(Options{Cache: old.o.Cache, Policy: cache.Policy{Allow: []string{"["}}}); err == nil {
+	if _, err := New(Options{Options: deno.Options{Cache: old.o.Cache, Policy: cache.Policy{Allow: []string{"["}}}}); err == nil {
 		t.Error("a malformed glob passed")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"rillbox/cache"
+	"rillbox/deno"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
 )
@@ -91,9 +92,21 @@ func (c *config) unenforced(offered launcher.CgroupSupport, tellsCPU bool) (list
 }
 
 func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {
+	common := deno.Options{
+		Cache:             store,
+		DenoPath:          c.DenoPath,
+		Env:               c.Variables,
+		Policy:            c.policy(),
+		WithoutSecondWall: c.WithoutSecondWall,
+		Limits:            c.Limits,
+		Warm:              c.Warm,
+		Workspace:         workspace,
+		Log:               log,
+	}
 	var toolchains []supervisor.Toolchain
 	for _, kind := range engineKinds {
-		t, err := kind.open(c, store, workspace, log)
+		common.Permissions = *c.Permissions[kind.name]
+		t, err := kind.open(c, common)
 		if err != nil {
 			for _, t := range toolchains {
 				t.Close()

@@ -4,12 +4,10 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
@@ -22,7 +20,8 @@ type engineKind struct {
 	name      string
 	languages []supervisor.LanguageInfo
 	runtimes  string // what setup fetches
-	open      func(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error)
+	// open makes the engine; what all engines need is given.
+	open func(*config, deno.Options) (supervisor.Toolchain, error)
 }
 
 var engineKinds = []engineKind{
@@ -30,39 +29,13 @@ var engineKinds = []engineKind{
 	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
 }
 
-func openDeno(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error) {
-	return deno.New(deno.Options{
-		Cache:             store,
-		Permissions:       *c.Permissions["deno"],
-		AllowImport:       c.AllowImport,
-		DenoPath:          c.DenoPath,
-		Env:               c.Variables,
-		Policy:            c.policy(),
-		WithoutSecondWall: c.WithoutSecondWall,
-		Limits:            c.Limits,
-		Warm:              c.Warm,
-		Workspace:         workspace,
-		Log:               log,
-	})
+func openDeno(c *config, o deno.Options) (supervisor.Toolchain, error) {
+	o.AllowImport = c.AllowImport
+	return deno.New(o)
 }
 
-func openPyodide(c *config, store *cache.Cache, workspace string, log *slog.Logger) (supervisor.Toolchain, error) {
-	return pyodide.New(pyodide.Options{
-		Cache:             store,
-		Path:              c.PyodidePath,
-		DenoPath:          c.DenoPath,
-		Permissions:       *c.Permissions["pyodide"],
-		Env:               c.Variables,
-		IndexURL:          c.IndexURL,
-		CDN:               c.CDNURL,
-		Policy:            c.policy(),
-		WithoutSecondWall: c.WithoutSecondWall,
-		Limits:            c.Limits,
-		Warm:              c.Warm,
-		LeaveImages:       c.once,
-		Workspace:         workspace,
-		Log:               log,
-	})
+func openPyodide(c *config, o deno.Options) (supervisor.Toolchain, error) {
+	return pyodide.New(pyodide.Options{Options: o, Path: c.PyodidePath, IndexURL: c.IndexURL, CDN: c.CDNURL, LeaveImages: c.once})
 }
 
 // titles are the names of the kind's languages, as in a sentence.

@@ -4,14 +4,13 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"rillbox/cache"
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
@@ -32,7 +31,7 @@ func init() {
 			Banner: "Shout ${shout}", Prompt: "! ", More: "  ", Exits: []string{"enough"},
 			Probe: `{"whisper": "it can only shout"}`, Endless: "wait",
 		}},
-		open: func(*config, *cache.Cache, string, *slog.Logger) (supervisor.Toolchain, error) { return shout{}, nil },
+		open: func(*config, deno.Options) (supervisor.Toolchain, error) { return shout{}, nil },
 	})
 }
 
