@@ -152,6 +152,13 @@ func withoutDump(c supervisor.Captured) supervisor.Captured {
 	return c
 }
 
+// CancelledBefore is the result of a run that was cancelled before its program began.
+func CancelledBefore() supervisor.Result {
+	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
+		Name: errorNames[supervisor.Cancelled], Message: "the run was cancelled before its program started",
+	}}
+}
+
 var errorNames = map[supervisor.Status]string{
 	supervisor.TimedOut:    "TimeoutError",
 	supervisor.OutOfMemory: "OutOfMemory",

@@ -28,9 +28,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	binary, err := e.locate(ctx, emit)
 	<-inspected
 	if ctx.Err() != nil {
-		return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
-			Name: "Cancelled", Message: "the run was cancelled before its program started",
-		}}, nil
+		return CancelledBefore(), nil
 	}
 	if wrong != nil {
 		return supervisor.Result{}, wrong
