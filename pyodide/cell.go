@@ -63,7 +63,7 @@ func (c *cell) do(ctx context.Context, question request) supervisor.Result {
 	release(result)
 	result.CPU -= before
 	c.complete(&result, ended)
-	c.e.makeImages(c.rt, c.lacking)
+	c.e.makeImages(c.worker.rt, c.lacking)
 	for _, file := range c.files() {
 		c.installed[file.Name] = file.SHA256
 	}

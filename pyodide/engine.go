@@ -158,7 +158,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	}
 	rt, err := e.ready(ctx, emit)
 	if ctx.Err() != nil {
-		return cancelled(), nil
+		return deno.CancelledBefore(), nil
 	}
 	if err != nil {
 		return supervisor.Result{}, err
@@ -172,33 +172,24 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 	return result, err
 }
 
+// runOn runs one program in a warm worker, if one was made for exactly this, or in a
+// new one.
 func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permissions, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-	w, ended, err := e.takeWorker(rt, permissions, p)
-	if err != nil {
-		return supervisor.Result{}, err
-	}
-	defer ended()
-	return newRun(e, rt, w, p, emit).do(ctx)
-}
-
-// takeWorker takes a warm worker if one was made for exactly this, or starts one.
-// ended must be called when the run has ended.
-func (e *Engine) takeWorker(rt *runtime, permissions deno.Permissions, p supervisor.Program) (w *worker, ended func(), err error) {
-	ended = func() {}
+	var w *worker
 	warm := false
 	if p.Workspace == "" && !p.Combined && slices.Equal(permissions.Args(), e.o.Permissions.Args()) {
+		var ended func()
 		w, warm, ended = e.pool.Take()
+		defer ended()
 	}
 	if !warm {
+		var err error
 		w, err = e.startWorker(rt, childOptions{
 			module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined,
 		})
+		if err != nil {
+			return supervisor.Result{}, err
+		}
 	}
-	return w, ended, err
-}
-
-func cancelled() supervisor.Result {
-	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{
-		Name: "Cancelled", Message: "the run was cancelled before its program started",
-	}}
+	return newRun(e, w, p, emit).do(ctx)
 }

@@ -49,7 +49,7 @@ func (r *run) lend(p *plan) (lacking []planFile) {
 		file := &p.Files[i]
 		lookups.Go(func() { // the first in a process hashes the image
 			file.Image = ""
-			image, err := r.e.o.Cache.Get(imageKind, r.rt.imageKey(*file))
+			image, err := r.e.o.Cache.Get(imageKind, r.worker.rt.imageKey(*file))
 			if err == nil {
 				image, err = r.worker.images.Add(image)
 			}

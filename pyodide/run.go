@@ -20,7 +20,6 @@ import (
 // run is one program in its worker, or what a cell has in common with that.
 type run struct {
 	e       *Engine
-	rt      *runtime
 	worker  *worker
 	program supervisor.Program
 	emit    func(supervisor.Event)
@@ -62,9 +61,9 @@ type request struct {
 	Echo       bool              `json:"echo,omitempty"`
 }
 
-func newRun(e *Engine, rt *runtime, w *worker, p supervisor.Program, emit func(supervisor.Event)) *run {
+func newRun(e *Engine, w *worker, p supervisor.Program, emit func(supervisor.Event)) *run {
 	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
-	return &run{e: e, rt: rt, worker: w, program: p, emit: emit}
+	return &run{e: e, worker: w, program: p, emit: emit}
 }
 
 // do runs the program to its end.
@@ -83,7 +82,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 	exit := w.Wait()
 	ended := time.Now()
 	w.grant.Close()
-	r.e.makeImages(r.rt, r.lacking)
+	r.e.makeImages(r.worker.rt, r.lacking)
 
 	if r.started.IsZero() && outcome.Result != nil && r.failed == nil {
 		r.failed = r.installFailed()
@@ -204,7 +203,7 @@ func (r *run) resolve(frame deno.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wanted); err != nil {
 		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
 	}
-	plan, err := r.e.findPlan(r.rt, *r.wanted)
+	plan, err := r.e.findPlan(r.worker.rt, *r.wanted)
 	r.unread = err
 	plan = plan.without(r.installed)
 	if plan != nil {
@@ -240,7 +239,7 @@ func (r *run) keep(ctx context.Context, frame deno.Frame) error {
 		return nil
 	}
 	r.lacking = r.reported.Files
-	if err := r.e.storePlan(ctx, r.rt, *r.wanted, r.reported); err != nil {
+	if err := r.e.storePlan(ctx, r.worker.rt, *r.wanted, r.reported); err != nil {
 		r.e.o.Log.Warn("an install plan is not kept", "error", err)
 	}
 	return nil

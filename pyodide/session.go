@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"time"
 
+	"rillbox/deno"
 	"rillbox/supervisor"
 )
 
 // session is one child that takes cell after cell, one at a time.
 type session struct {
 	e         *Engine
-	rt        *runtime
 	worker    *worker
 	installed map[string]string // a project → its file's SHA-256
 
@@ -42,7 +42,7 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 	if err != nil {
 		return nil, err
 	}
-	s := &session{e: e, rt: rt, worker: w, installed: map[string]string{}, ended: make(chan struct{})}
+	s := &session{e: e, worker: w, installed: map[string]string{}, ended: make(chan struct{})}
 	w.Attach(context.Background(), func(supervisor.Event) {})
 	w.Pause()
 	go func() {
@@ -88,7 +88,7 @@ func (s *session) ask(ctx context.Context, question request, answer any) error {
 // do has the child run a cell, or answer a question about a text.
 func (s *session) do(ctx context.Context, p supervisor.Program, question request, emit func(supervisor.Event)) (supervisor.Result, error) {
 	if ctx.Err() != nil {
-		r := cancelled()
+		r := deno.CancelledBefore()
 		r.State = supervisor.StateKept
 		return r, nil
 	}
@@ -97,7 +97,7 @@ func (s *session) do(ctx context.Context, p supervisor.Program, question request
 		return supervisor.Result{}, errors.New("the Python session has ended")
 	default:
 	}
-	c := &cell{run: newRun(s.e, s.rt, s.worker, p, emit), s: s, number: s.worker.Reader.BeginCell(startLimit)}
+	c := &cell{run: newRun(s.e, s.worker, p, emit), s: s, number: s.worker.Reader.BeginCell(startLimit)}
 	c.installed = s.installed
 	return c.do(ctx, question), nil
 }

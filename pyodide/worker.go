@@ -39,6 +39,7 @@ const (
 // or those of one session.
 type worker struct {
 	deno.Worker
+	rt      *runtime
 	loan    string         // its name for the directory of images
 	images  *cache.Loan    // what it may read of the cache's images
 	grant   *gateway.Grant // its access to packages
@@ -55,18 +56,17 @@ const (
 // startWorker starts a worker with a module of workers; it is ready when its first
 // frame says so.
 func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error) {
-	w = &worker{}
+	w = &worker{rt: rt}
 	if w.images, err = e.o.Cache.Lend(); err != nil {
 		return nil, err
 	}
 	o.files, o.loan = rt.python(), w.images.Dir()
-	switch {
-	case o.module == sessionModule:
+	o.words = []string{""}
+	if o.ahead {
+		o.words[0] = "ahead"
+	}
+	if o.module == sessionModule {
 		w.control, err = os.Create(filepath.Join(o.loan, "control"))
-	case o.ahead:
-		o.words = []string{"ahead"}
-	default:
-		o.words = []string{""}
 	}
 	var c child
 	if err == nil {

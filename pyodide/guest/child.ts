@@ -21,6 +21,14 @@ const FULL = "Maximum call stack size exceeded";
 const exit: (code?: number) => never = Deno.exit;
 const { stringify } = JSON;
 
+/**
+ * The arguments: Pyodide's directory, the snapshot, "ahead" when the request will come
+ * later, else nothing, the directory of images (whose paths come with the plan), the
+ * workspace's directory or nothing, and the paths of files that the operator granted.
+ */
+const [directory, snapshot, start, images, workspace, ...granted] = Deno.args;
+export const ahead = start === "ahead", loan = images!;
+
 /** Python in its process: its interpreter, and our module `rillbox.boot`. */
 export interface Loaded {
   pyodide: Pyodide;
@@ -34,15 +42,11 @@ export interface Loaded {
  * standard input; `end` ends the process where Python itself can't go on.
  */
 export async function loadPython(
-  directory: string,
-  snapshot: string,
-  workspace: string,
-  granted: string[],
   read: (buffer: Uint8Array) => number,
   end: (error: unknown) => never,
 ): Promise<Loaded> {
-  using file = Deno.openSync(snapshot);
-  const pyodide = await loadSaved(directory, file);
+  using file = Deno.openSync(snapshot!);
+  const pyodide = await loadSaved(directory!, file);
   const writeTo = (stream: { writeSync(bytes: Uint8Array): number }) => ({
     isatty: false,
     write: stream.writeSync.bind(stream),
@@ -51,7 +55,7 @@ export async function loadPython(
   pyodide.setStdout(writeTo(Deno.stdout));
   pyodide.setStderr(writeTo(Deno.stderr));
   pyodide._api.fatal_error = end;
-  mountHost(pyodide, workspace, granted);
+  mountHost(pyodide, workspace!, granted);
   const boot = pyodide.pyimport("rillbox.boot");
   pyodide.loadPackage = boot.load;
   const host = {

@@ -1,7 +1,6 @@
 /**
- * Runs the cells of one session, one after the other. Arguments: Pyodide's
- * directory, the snapshot, the directory of images and of the control file, the
- * workspace's directory or nothing, and the paths of files that the operator granted.
+ * Runs the cells of one session, one after the other. Its arguments are told in
+ * child.ts; with the images is the control file.
  *
  * The wire is a worker's (see worker.ts), but that requests go on coming: a cell
  * each, or the answer to a frame of the cell's. Of a cell's frames each has the
@@ -26,7 +25,7 @@
  */
 
 import { FrameWriter, PROTOCOL, readRequest } from "../../deno/wire.ts";
-import { endProcess, loadPython } from "./child.ts";
+import { endProcess, loadPython, loan } from "./child.ts";
 import type { PyFunction } from "./pyodide.ts";
 
 interface Request {
@@ -44,7 +43,6 @@ const AGAIN = 300;
 /** What Python's interrupt buffer holds when the cell is interrupted. */
 const SIGINT = 2;
 
-const [directory, snapshot, loan, workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const control = Deno.openSync(`${loan}/control`);
 const digits = new Uint8Array(16);
@@ -71,14 +69,7 @@ let inputEnded = false;
 /** A cell that came while an answer was waited for. */
 let early: Request | undefined;
 
-const { pyodide, boot, host } = await loadPython(
-  directory!,
-  snapshot!,
-  workspace!,
-  granted,
-  readInput,
-  end,
-);
+const { pyodide, boot, host } = await loadPython(readInput, end);
 pyodide.setInterruptBuffer({
   get 0() {
     return interrupts("whileComputing") ? SIGINT : 0;

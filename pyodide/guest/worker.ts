@@ -1,8 +1,5 @@
 /**
- * Runs one Python program. Arguments: Pyodide's directory, the snapshot,
- * "ahead" when the request will come later, else nothing, the directory of images
- * (whose paths come with the plan), the workspace's directory or nothing, and the
- * paths of files that the operator granted.
+ * Runs one Python program. Its arguments are told in child.ts.
  *
  * It starts without knowing its program, says `ready`, and then waits for its
  * request; see ../../deno/wire.ts. Frames of its own, all before the guest's code
@@ -11,21 +8,13 @@
  */
 
 import { FrameWriter, PROTOCOL, readRequestText } from "../../deno/wire.ts";
-import { endProcess, loadPython } from "./child.ts";
+import { ahead, endProcess, loadPython } from "./child.ts";
 
-const [directory, snapshot, ahead, , workspace, ...granted] = Deno.args;
 const frames = FrameWriter.open();
 const exit: (code?: number) => never = Deno.exit;
 
 const read = Deno.stdin.readSync.bind(Deno.stdin);
-const { boot, host } = await loadPython(
-  directory!,
-  snapshot!,
-  workspace!,
-  granted,
-  (buffer) => read(buffer) ?? 0,
-  end,
-);
+const { boot, host } = await loadPython((buffer) => read(buffer) ?? 0, end);
 Object.assign(host, {
   ready: () => frames.send({ type: "ready", protocol: PROTOCOL }),
   read: readRequestText,
@@ -36,7 +25,7 @@ Object.assign(host, {
   },
 });
 try {
-  exit(await boot.serve!.callPromising(host, ahead === "ahead") as number);
+  exit(await boot.serve!.callPromising(host, ahead) as number);
 } catch (error) {
   end(error);
 }
