@@ -47,8 +47,8 @@ func init() {
 // when none are.
 func (e *Engine) leaveImages() (*os.Process, error) {
 	e.images.mu.Lock()
-	files := e.images.queue
-	e.images.queue = nil
+	files := e.images.left
+	e.images.left = nil
 	e.images.mu.Unlock()
 	if len(files) == 0 {
 		return nil, nil

@@ -73,47 +73,43 @@ func (r *run) lend(p *plan) (lacking []planFile) {
 	return lacking
 }
 
-// images makes the images that are missing, one at a time.
+// images are those that are missing.
 type images struct {
 	mu     sync.Mutex
 	known  map[string]bool // keys that were asked for
-	queue  []planFile
-	making bool
+	left   []planFile      // to a detached process
+	making sync.Mutex      // held while some are made
 }
 
-// makeImages makes the images of files behind the scenes, each at most once in
-// the life of this process.
+// makeImages makes the images of files behind the scenes, one at a time, and each at
+// most once in the life of this process.
 func (e *Engine) makeImages(rt *runtime, files []planFile) {
 	e.images.mu.Lock()
 	defer e.images.mu.Unlock()
+	var missing []planFile
 	for _, file := range files {
 		if key := rt.imageKey(file); !e.images.known[key] {
 			e.images.known[key] = true
-			e.images.queue = append(e.images.queue, file)
+			missing = append(missing, file)
 		}
 	}
-	if !e.o.LeaveImages && !e.images.making && len(e.images.queue) > 0 {
-		e.images.making = true
+	if e.o.LeaveImages {
+		e.images.left = append(e.images.left, missing...)
+	} else if len(missing) > 0 {
 		e.jobs.Go(func() {
-			for file, ok := e.nextImage(); ok; file, ok = e.nextImage() {
-				if err := e.makeImage(e.ctx, rt, file); err != nil && e.ctx.Err() == nil {
+			e.images.making.Lock()
+			defer e.images.making.Unlock()
+			for _, file := range missing {
+				err := e.makeImage(e.ctx, rt, file)
+				if e.ctx.Err() != nil {
+					return
+				}
+				if err != nil {
 					e.o.Log.Warn("the image of a Python package is not made", "file", file.Filename, "error", err)
 				}
 			}
 		})
 	}
-}
-
-// nextImage gives the file whose image is to be made next.
-func (e *Engine) nextImage() (file planFile, ok bool) {
-	e.images.mu.Lock()
-	defer e.images.mu.Unlock()
-	if len(e.images.queue) == 0 || e.ctx.Err() != nil {
-		e.images.making = false
-		return planFile{}, false
-	}
-	file, e.images.queue = e.images.queue[0], e.images.queue[1:]
-	return file, true
 }
 
 // makeImage makes the image of a file if no process has made it yet.
