@@ -47,7 +47,7 @@ func (p *piped) Next() (string, error) {
 		switch {
 		case line == "" && blank:
 			return "", io.EOF
-		case line == "" || !blank && (len(cell) > p.limit || !p.unfinished(cell) && !(p.continues != nil && p.continues.MatchString(line))):
+		case line == "" || !blank && (len(cell) > p.limit || !p.continued(line) && !p.unfinished(cell)):
 			p.ahead = line
 			return cell, nil
 		case blank:
@@ -61,3 +61,6 @@ func (p *piped) Next() (string, error) {
 		}
 	}
 }
+
+// continued says that a line clearly belongs to the statement before it.
+func (p *piped) continued(line string) bool { return p.continues != nil && p.continues.MatchString(line) }
