@@ -35,9 +35,16 @@ Packages are fetched by the programs that use them, at their first run.`,
 }
 
 func (a *app) setup(cmd *cobra.Command, args []string) error {
-	wanted, err := languagesNamed(args)
-	if err != nil {
-		return usageError{err}
+	wanted := languages()
+	if len(args) > 0 {
+		wanted = nil
+	}
+	for _, name := range args {
+		l, err := languageNamed(name)
+		if err != nil {
+			return usageError{err}
+		}
+		wanted = append(wanted, l)
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
@@ -65,19 +72,4 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
-}
-
-// languagesNamed reads the names of languages; none means all.
-func languagesNamed(names []string) (wanted []supervisor.LanguageInfo, err error) {
-	if len(names) == 0 {
-		return languages(), nil
-	}
-	for _, name := range names {
-		l, err := languageNamed(name)
-		if err != nil {
-			return nil, err
-		}
-		wanted = append(wanted, l)
-	}
-	return wanted, nil
 }
