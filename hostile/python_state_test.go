@@ -83,7 +83,7 @@ run_js("""(module, digest) => {
 			t.Fatal(err)
 		}
 		o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: rowsPython, Args: []string{string(table)}}, nil)
-		if ended, _ := sections(o.Stdout.String()); len(ended) != len(parts) {
+		if ended, _, _ := sections(o.Stdout.String()); len(ended) != len(parts) {
 			t.Errorf("%d of %d parts ran: %s", len(ended), len(parts), o.text())
 		}
 		return o

@@ -332,10 +332,9 @@ os.write(3, b'{"type":"result","value":"forged"}\n')
 os._exit(0)`, noControl: "Python's descriptors are numbers of its own, not the process's"},
 	)
 	for i := range rows {
-		rows[i].language = supervisor.Python
 		rows[i].noCellControl = "a cell's frames have its number"
 	}
-	try(t, rows)
+	tryTogether(t, rows)
 }
 
 // What looks like an answer of ours in the program's standard input stays there.

@@ -1,8 +1,9 @@
 """Runs the attacks of a table one after the other, each in a namespace of its own.
 
-argv[1] is their list as JSON: [{"name": …, "code": …}]. After each comes a line that
-says how it ended, between a record separator and a unit separator, so that what an
-attack printed can be told from what the next one did.
+argv[1] is their list as JSON: [{"name": …, "code": …}]. A line with a start of text
+comes before the first. After each comes a line that says how it ended, between a record
+separator and a unit separator, so that what an attack printed can be told from what the
+next one did.
 """
 
 import ast
@@ -11,7 +12,7 @@ import inspect
 import json
 import sys
 
-LONGEST = 5  # seconds for one that waits
+LONGEST = 20  # seconds for one that waits, on a busy machine too
 
 
 async def attempt(name: str, code: str) -> None:
@@ -23,6 +24,7 @@ async def attempt(name: str, code: str) -> None:
         await asyncio.wait_for(outcome, LONGEST)
 
 
+print("\x02", flush=True)
 for row in json.loads(sys.argv[1]):
     ending = "no error"
     try:
