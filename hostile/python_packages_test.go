@@ -3,7 +3,9 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +22,7 @@ func TestPythonHostileWheels(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+	session := ownSession(t, supervisor.Python, engine) // which goes on after each of them
 	const linked = os.ModeSymlink
 	for _, row := range []struct {
 		name    string
@@ -85,26 +88,29 @@ if not os.path.exists("/tmp/early"): print("here")`},
 				content = []byte("this is no zip")
 			}
 			wheels.put(row.project, content)
-			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-				p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
-				o := runProgram(t.Context(), engine, p, nil)
-				t.Logf("bounded: %s", o.summary())
-				if o.err != nil {
-					t.Fatal(o.err)
-				}
-				if strings.Contains(o.Stdout.String(), "here") {
-					t.Errorf("the attack got through: %s", o.summary())
-				}
-				if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
-					t.Errorf("the program did not run: %s", o.summary())
-				}
-				if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
-					t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
-				}
-				checkUsable(t, engine)
-			})
+			for name, engine := range map[string]supervisor.Engine{"program": engine, "cell": session} {
+				t.Run(name, func(t *testing.T) {
+					p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
+					o := runProgram(t.Context(), engine, p, nil)
+					t.Logf("bounded: %s", o.summary())
+					if o.err != nil {
+						t.Fatal(o.err)
+					}
+					if strings.Contains(o.Stdout.String(), "here") {
+						t.Errorf("the attack got through: %s", o.summary())
+					}
+					if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
+						t.Errorf("the program did not run: %s", o.summary())
+					}
+					if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
+						t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
+					}
+				})
+			}
+			checkUsable(t, session)
 		})
 	}
+	checkUsable(t, engine)
 }
 
 // checkUsable checks that another program runs as if nothing had been.
@@ -192,6 +198,8 @@ func TestPythonDeniedPackages(t *testing.T) {
 		o.IndexURL = wheels.url()
 		o.Policy = cache.Policy{Allow: []string{"needs-denied"}}
 	})
+	denying := map[string]supervisor.Engine{"program": bounded, "cell": ownSession(t, supervisor.Python, bounded)}
+	allowing := map[string]supervisor.Engine{"program": allowed, "cell": ownSession(t, supervisor.Python, allowed)}
 	for _, row := range []struct {
 		name, code string
 		packages   []string
@@ -214,25 +222,27 @@ print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, n
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: row.code}
-			bothWays(t, supervisor.Python, open, func(t *testing.T, engine supervisor.Engine) {
-				if o := runProgram(t.Context(), engine, p, nil); !strings.Contains(o.text(), secret) {
+			onceShown(t, func() {
+				if o := runProgram(t.Context(), open, p, nil); !strings.Contains(o.text(), secret) {
 					t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
 				}
 			})
-			engines := map[string]*pyodide.Engine{"denied": bounded}
+			policies := map[string]map[string]supervisor.Engine{"denied": denying}
 			if row.packages != nil {
-				engines["not allowed"] = allowed
+				policies["not allowed"] = allowing
 			}
-			for name, engine := range engines {
-				bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-					o := runProgram(t.Context(), engine, p, nil)
-					if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
-						t.Errorf("%s: it got through: %s", name, o.summary())
-					}
-					if !strings.Contains(o.text(), "the operator denied package") {
-						t.Errorf("%s: the error does not say why: %s", name, o.summary())
-					}
-				})
+			for policy, engines := range policies {
+				for name, engine := range engines {
+					t.Run(policy+", "+name, func(t *testing.T) {
+						o := runProgram(t.Context(), engine, p, nil)
+						if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
+							t.Errorf("it got through: %s", o.summary())
+						}
+						if !strings.Contains(o.text(), "the operator denied package") {
+							t.Errorf("the error does not say why: %s", o.summary())
+						}
+					})
+				}
 			}
 		})
 	}
@@ -244,34 +254,43 @@ func TestPythonRequirementsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
+	session := ownSession(t, supervisor.Python, engine)
+	var rows []attack
 	for _, row := range []struct{ name, project, requirement string }{
 		{"by a file: URL", "byfile", "led_file @ file://%DIR%/led_file-1.0-py3-none-any.whl"},
 		{"over http", "byhttp", "led_http @ http://%HTTP%/led_http-1.0-py3-none-any.whl"},
 		{"from an address on loopback", "byloopback", "led_https @ https://%HTTP%/led_https-1.0-py3-none-any.whl"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			led, _, _ := strings.Cut(row.requirement, " ")
-			code := "import " + row.project + "\nimport " + led + "\nprint(" + led + ".secret)"
-			scene := func() *scene {
-				s := newScene(t, attack{code: row.requirement, prepare: secretWheel(led)})
+		led, _, _ := strings.Cut(row.requirement, " ")
+		rows = append(rows, attack{
+			name: row.name, packages: []string{row.project}, bare: true,
+			code: "import " + row.project + "\nimport " + led + "\nprint(" + led + ".secret) # " + row.requirement,
+			prepare: func(t *testing.T, s *scene) {
+				secretWheel(led)(t, s)
 				wheels.put(row.project, zipOf(t, wheelFiles(row.project, "", "Requires-Dist: "+s.fillText(row.requirement))...))
-				return s
+			},
+		})
+	}
+	installing := slices.Clone(rows)
+	for i, row := range rows {
+		installing[i].code = `import micropip
+await micropip.install("` + row.packages[0] + `", index_urls="` + wheels.url() + `")
+` + row.code
+	}
+	problems := controlTogether(t, installing, "program", nil)
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			if problem := problems[row.name]; problem != "" {
+				t.Error(problem)
 			}
-			s := scene()
-			control := runBarePython(t, supervisor.Program{Code: `import micropip
-await micropip.install("` + row.project + `", index_urls="` + wheels.url() + `")
-` + code})
-			if found := s.evidenceOf(control); len(found) == 0 {
-				t.Errorf("it is not had in a bare Pyodide either, so this shows nothing: %s", control.summary())
-			}
-			s = scene()
-			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: code}, nil)
-				t.Logf("bounded: %s", o.summary())
+			s := newScene(t, row)
+			for name, engine := range map[string]supervisor.Engine{"program": engine, "cell": session} {
+				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: s.fillText(row.code)}, nil)
+				t.Logf("bounded, %s: %s", name, o.summary())
 				if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == supervisor.Completed {
 					t.Errorf("the attack got through: %q, %s", found, o.summary())
 				}
-			})
+			}
 		})
 	}
 }
@@ -280,7 +299,11 @@ await micropip.install("` + row.project + `", index_urls="` + wheels.url() + `")
 // next program with the same wishes.
 func TestPythonInstallPlanIsNotPoisoned(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ name, code string }{
+	wheels := newIndex(t)
+	index := func(o *pyodide.Options) { o.IndexURL = wheels.url() }
+	engine := pythonEngine(t, index)
+	another := ownSession(t, supervisor.Python, pythonEngine(t, index)) // another server's
+	for i, row := range []struct{ name, code string }{
 		{"installed after the start", climb + `send(type="installed", files=[], missing={"harmless": "forged"})`},
 		{"resolve and installed after the start", climb + `
 send(type="resolve", requirements=["harmless"], imports=[])
@@ -296,34 +319,31 @@ import micropip
 await micropip.install("tampering")`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			for name, climbs := range map[string]string{"program": climb, "cell": climbInCell} {
-				t.Run(name, func(t *testing.T) {
-					wheels := newIndex(t) // one whose packages have no plan yet
-					wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
-					wheels.put("tampering", zipOf(t, wheelFiles("tampering", climbs+`send(type="installed", files=[], missing={})`)...))
-					engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-					packages := []string{"harmless"}
+			for kind, climbs := range map[string]string{"program": climb, "cell": climbInCell} {
+				t.Run(kind, func(t *testing.T) {
+					// Packages of its own, which have no plan yet.
+					own := strings.NewReplacer("harmless", fmt.Sprint("harmless", i, kind), "tampering", fmt.Sprint("tampering", i, kind), climb, climbs).Replace
+					wheels.put(own("harmless"), zipOf(t, wheelFiles(own("harmless"), "text = 'harmless'")...))
+					wheels.put(own("tampering"), zipOf(t, wheelFiles(own("tampering"), climbs+`send(type="installed", files=[], missing={})`)...))
+					packages := []string{own("harmless")}
 					if strings.Contains(row.code, "import tampering") {
-						packages = append(packages, "tampering")
+						packages = append(packages, own("tampering"))
 					}
 					hostile := supervisor.Engine(engine)
-					if name == "cell" {
+					if kind == "cell" {
 						hostile = ownSession(t, supervisor.Python, engine)
 					}
-					p := supervisor.Program{Language: supervisor.Python, Packages: packages, Code: strings.Replace(row.code, climb, climbs, 1)}
+					p := supervisor.Program{Language: supervisor.Python, Packages: packages, Code: own(row.code)}
 					first := runProgram(t.Context(), hostile, p, nil)
 					t.Logf("hostile: %s", first.summary())
-					p.Code = "import harmless; harmless.text"
+					p.Code = own("import harmless\nharmless.text")
 					next := runProgram(t.Context(), engine, p, nil)
 					if string(next.Value) != `"harmless"` || len(next.Packages) != len(packages) {
 						t.Errorf("the next run: %s, packages %v", next.summary(), next.Packages)
 					}
-					fresh := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-					bothWays(t, supervisor.Python, fresh, func(t *testing.T, engine supervisor.Engine) {
-						if last := runProgram(t.Context(), engine, p, nil); string(last.Value) != `"harmless"` {
-							t.Errorf("another server's run: %s", last.summary())
-						}
-					})
+					if last := runProgram(t.Context(), another, p, nil); string(last.Value) != `"harmless"` {
+						t.Errorf("another server's run: %s", last.summary())
+					}
 				})
 			}
 		})
