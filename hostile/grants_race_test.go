@@ -60,7 +60,7 @@ console.log("ran");`,
 			}
 			// A round counts when its program has run; most find nothing to run in and are
 			// refused at once, all of them while the guests that attack are not at work.
-			wanted := int32(cachetest.Rounds(50, 150, 1000))
+			wanted := int32(cachetest.Rounds(50, 80, 1000))
 			var ran, refused atomic.Int32
 			var workers sync.WaitGroup
 			for range 3 {
