@@ -35,8 +35,7 @@ import (
 
 const (
 	soakRunsEnv = "RILLBOX_TEST_SOAK_RUNS" // set by scripts/soak
-	soakRuns    = 120                      // without it
-	soakClients = 8
+	soakRuns    = 80                       // without it: each kind twice
 
 	// What the process that holds the server, and here its clients too, may have
 	// more of after all runs than after a quarter of them. It does not depend on
@@ -45,16 +44,19 @@ const (
 	soakResidentGrowth = 32 << 20
 )
 
-// soakLimits let four run at once, so that half of the clients wait.
+// soakClients are how many clients there are.
+func soakClients() int { return cachetest.Rounds(4, 4, 8) }
+
+// soakLimits let half of the clients wait.
 func soakLimits() supervisor.Limits {
 	l := supervisor.DefaultLimits()
 	l.Timeout, l.MaxTimeout = time.Minute, time.Minute
 	l.Memory = 256 << 20
-	l.Running = 4
+	l.Running = soakClients() / 2
 	return l
 }
 
-// TestSoak is many runs of every kind from eight clients of one server, after
+// TestSoak is many runs of every kind from several clients of one server, after
 // which nothing of them may be left.
 func TestSoak(t *testing.T) {
 	needProc(t)
@@ -221,7 +223,7 @@ func openSoak(t *testing.T) *soak {
 	srv := server.New(server.Options{Supervisor: super, Version: "test"})
 	s := &soak{ended: map[string]int{}}
 	var sessions []*mcp.ServerSession
-	for range soakClients {
+	for range soakClients() {
 		c := &soakClient{name: "mark" + crypto.Text(), runs: map[string]*soakRun{}}
 		here, there := mcp.NewInMemoryTransports()
 		session, err := srv.Connect(context.WithoutCancel(t.Context()), c.name, nil, there)
