@@ -28,7 +28,8 @@ import (
 )
 
 // faultsEnv set to "all" has a file operation fail at every place in each way that it
-// can, which takes hours; a number is how many of each sweep do.
+// can, which takes hours; a number is how many of each sweep do. Without it one does,
+// of each sweep that has none that did harm before.
 const faultsEnv = "RILLBOX_TEST_FAULTS"
 
 // faultTime bounds one run with a fault.
@@ -97,6 +98,13 @@ type sweep struct {
 }
 
 func (s sweep) run(t *testing.T) {
+	seen := s.seen(t)
+	for _, in := range seen {
+		s.once(t, in)
+	}
+	if len(seen) > 0 && os.Getenv(faultsEnv) == "" {
+		return
+	}
 	place := newFaultPlace(t, s.from, s.env)
 	whole := place.watched(injection{children: s.children}, s.command)
 	if whole.status != 0 || whole.stdout != s.want {
@@ -104,7 +112,7 @@ func (s sweep) run(t *testing.T) {
 	}
 	points := placesOf(whole.seen)
 	t.Logf("%d operations at %d places", len(whole.seen), len(points))
-	for _, in := range append(s.seen(t), s.chosen(points)...) {
+	for _, in := range s.chosen(points) {
 		s.once(t, in)
 	}
 }
