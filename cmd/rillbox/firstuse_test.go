@@ -29,7 +29,7 @@ func TestASetUpKilledAtRandomInstantsIsTakenUpAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	kills := cachetest.Rounds(0, 5, 40)
+	kills := cachetest.Rounds(0, 3, 40)
 	// A later start goes on where the killed one was, so that short lives reach
 	// every stage, also on a machine where a whole set-up takes long.
 	const longest = 8 * time.Second
