@@ -63,4 +63,6 @@ func (p *piped) Next() (string, error) {
 }
 
 // continued says that a line clearly belongs to the statement before it.
-func (p *piped) continued(line string) bool { return p.continues != nil && p.continues.MatchString(line) }
+func (p *piped) continued(line string) bool {
+	return p.continues != nil && p.continues.MatchString(line)
+}
