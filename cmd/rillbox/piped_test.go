@@ -93,7 +93,7 @@ func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 }
 
 func TestACellIsNoLongerThanAProgramMayBe(t *testing.T) {
-	p := &piped{lines: bufio.NewReader(strings.NewReader("f(\n" + strings.Repeat("1,\n", 1000))), limit: 100, unfinished: hasOpenBracket, continues: scriptContinues}
+	p := &piped{lines: bufio.NewReader(strings.NewReader("f(\n" + strings.Repeat("1,\n", 1000))), limit: 100, unfinished: hasOpenBracket, continues: deno.Languages[0].Continues}
 	cell, err := p.Next()
 	if err != nil || len(cell) > 110 {
 		t.Errorf("a cell has %d bytes (%v), and may have 100 and what it takes to see that it is too long", len(cell), err)
