@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
 	"rillbox/cache/cachetest"
+
+	"rillbox/cache"
 )
 
 // TestALoanOutlivesItsEntry: what is lent stays readable when the entry is

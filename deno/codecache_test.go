@@ -13,7 +13,10 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/deno/binary"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
 )
 
 // files are the names of all files below a directory, in order.
@@ -42,7 +45,7 @@ func TestCompiledModules(t *testing.T) {
 	}))
 	defer server.Close()
 	t.Setenv("NO_PROXY", "127.0.0.1")
-	binary, err := Locate(t.Context(), LocateOptions{Cache: cachetest.Open(t)})
+	binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 	cachetest.NeedNetwork(t, err)
 	dir := t.TempDir()
 	open := func() *Engine {
@@ -51,25 +54,25 @@ func TestCompiledModules(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		e, err := New(Options{Cache: store, DenoPath: binary.Path, AllowImport: []string{strings.TrimPrefix(server.URL, "http://")}, Limits: supervisor.DefaultLimits()})
+		e, err := New(Options{Cache: store, DenoPath: binary.Path, AllowImport: []string{strings.TrimPrefix(server.URL, "http://")}, Limits: job.DefaultLimits()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(e.Close)
 		return e
 	}
-	program := supervisor.Program{Code: `import { a } from "` + server.URL + `/mod.ts"; localStorage.x = 1; export default a;`}
+	program := job.Program{Code: `import { a } from "` + server.URL + `/mod.ts"; localStorage.x = 1; export default a;`}
 	e := open()
 	if r := completed(t, e, program); string(r.Value) != "1" || r.Stdout.String() != "1\n" {
 		t.Fatalf("the first run: %s %q", r.Value, r.Stdout)
 	}
-	e.codeCaches.jobs.Wait()
+	e.codeCaches.Jobs.Wait()
 	var made string
-	for _, dir := range e.codeCaches.dirs {
+	for _, dir := range e.codeCaches.Dirs {
 		made = dir
 	}
 	have := files(t, made)
-	if len(have) != 3 || !strings.HasPrefix(have[1], "gen/http/127.0.0.1") || have[0] != "dep_analysis_cache_v2" || have[2] != codeDatabase {
+	if len(have) != 3 || !strings.HasPrefix(have[1], "gen/http/127.0.0.1") || have[0] != "dep_analysis_cache_v2" || have[2] != modules.CodeDatabase {
 		t.Fatalf("what was kept: %q in %q", have, made)
 	}
 	for range 2 {
@@ -78,7 +81,7 @@ func TestCompiledModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := files(t, filepath.Join(ahead.dir, ownDir)); !slices.Contains(got, codeDatabase) || !slices.Contains(got, have[1]) {
+		if got := files(t, filepath.Join(ahead.dir, ownDir)); !slices.Contains(got, modules.CodeDatabase) || !slices.Contains(got, have[1]) {
 			t.Errorf("a run gets %q", got)
 		}
 		ahead.Discard()
@@ -92,34 +95,34 @@ func TestCompiledModules(t *testing.T) {
 }
 
 // launchOf is what Run starts the program's child with.
-func launchOf(t *testing.T, e *Engine, p supervisor.Program) launch {
+func launchOf(t *testing.T, e *Engine, p job.Program) launch {
 	t.Helper()
-	if _, err := e.locate(t.Context(), func(supervisor.Event) {}); err != nil {
+	if _, err := e.locate(t.Context(), func(job.Event) {}); err != nil {
 		t.Fatal(err)
 	}
-	scan, ended := e.scanners.of(t.Context())
+	scan, ended := e.scanners.Of(t.Context())
 	defer ended()
-	m, err := inspect(supervisor.Program{Language: supervisor.JavaScript, Code: p.Code}, scan)
+	m, err := modules.Inspect(job.Program{Language: job.JavaScript, Code: p.Code}, scan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := resolve(m.imports, nil)
+	wanted, err := modules.Resolve(m.Imports, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := e.planner.plan(t.Context(), e.binary.Path, e.options.Permissions, wanted.roots, func(supervisor.Event) {})
+	plan, err := e.planner.Plan(t.Context(), e.binary.Path, e.options.Permissions, wanted.Roots, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launch{install: plan, codeCache: e.codeCaches.of(t.Context(), wanted.modules, plan), files: []string{m.file}}
+	return launch{install: plan, codeCache: e.codeCaches.Of(t.Context(), wanted.Modules, plan), files: []string{m.File}}
 }
 
 // Modules that never end, or break while they are loaded, cost no run.
 func TestModulesThatCannotBeCompiled(t *testing.T) {
 	e := warmEngine(t, 0)
 	for _, module := range []string{"data:text/javascript,await new Promise(() => setInterval(() => {}, 9))", "data:text/javascript,Deno.exit(9)", "data:text/javascript,throw 1", "npm:none-of-these"} {
-		dir, err := e.codeCaches.make(t.Context(), []string{module, "node:stream"}, plan{})
-		if err != nil || !slices.Contains(files(t, dir), codeDatabase) {
+		dir, err := e.codeCaches.Make(t.Context(), []string{module, "node:stream"}, modules.Plan{})
+		if err != nil || !slices.Contains(files(t, dir), modules.CodeDatabase) {
 			t.Errorf("%s: %v", module, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // Both streams as one are in the order in which they were written, whatever wrote,
@@ -24,17 +24,17 @@ for (let i = 0; i < 300; i++) {
 	for i := range 300 {
 		fmt.Fprintf(&want, "log %d\nerror %[1]d\nout %[1]d\nerr %[1]d\nnode %[1]d\nnerr %[1]d\n", i)
 	}
-	r := run(t, e, supervisor.Program{Code: code, Combined: true})
-	if r.Status != supervisor.Completed || !r.Combined || r.Stdout.String() != want.String() || r.Stderr.String() != "" {
+	r := run(t, e, job.Program{Code: code, Combined: true})
+	if r.Status != job.Completed || !r.Combined || r.Stdout.String() != want.String() || r.Stderr.String() != "" {
 		t.Errorf("%s %+v, stderr %q, stdout\n%.1000s", r.Status, r.Error, r.Stderr, r.Stdout)
 	}
 	// What Deno itself says at its end is told as it is of streams that are apart.
-	r = run(t, e, supervisor.Program{Code: `console.log("on"); await new Promise(() => {})`, Combined: true})
+	r = run(t, e, job.Program{Code: `console.log("on"); await new Promise(() => {})`, Combined: true})
 	if r.Error == nil || r.Error.Message != "Top-level await promise never resolved" || r.Stdout.String() != "on\n" {
 		t.Errorf("%s %+v, stdout %q", r.Status, r.Error, r.Stdout)
 	}
-	r = run(t, e, supervisor.Program{Code: `console.log("on"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`, Combined: true})
-	if r.Status != supervisor.OutOfMemory || r.Stdout.String() != "on\n" {
+	r = run(t, e, job.Program{Code: `console.log("on"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`, Combined: true})
+	if r.Status != job.OutOfMemory || r.Stdout.String() != "on\n" {
 		t.Errorf("%s, stdout %q", r.Status, r.Stdout)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
 )
 
 // Complete gives the names that may stand in place of the last word of text.
@@ -42,7 +43,7 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 	}
 	if ctx.Err() != nil {
 		if stopped, _ := s.interrupt(); !stopped {
-			s.child.Kill(supervisor.TimedOut, "completing could not be interrupted")
+			s.child.Kill(job.TimedOut, "completing could not be interrupted")
 		}
 	}
 	s.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
@@ -55,9 +56,9 @@ func (s *session) Unfinished(_ context.Context, text string) (bool, error) {
 	return unfinished(s.language, text), nil
 }
 
-func unfinished(language supervisor.Language, text string) bool {
+func unfinished(language job.Language, text string) bool {
 	loader := api.LoaderJSX
-	if language == supervisor.TypeScript {
+	if language == job.TypeScript {
 		loader = api.LoaderTS
 	}
 	text += "\n"
@@ -82,7 +83,7 @@ func lastName(text string) (of, prefix string) {
 	return "", word
 }
 
-var lastWord = pattern(`(?:[\p{L}$_][\p{L}\p{Nd}$_]*\??\.)*(?:[\p{L}$_][\p{L}\p{Nd}$_]*)?$`)
+var lastWord = modules.Pattern(`(?:[\p{L}$_][\p{L}\p{Nd}$_]*\??\.)*(?:[\p{L}$_][\p{L}\p{Nd}$_]*)?$`)
 
 // withPrefix gives the names with that prefix, each once, sorted.
 func withPrefix(names []string, prefix string) []string {

@@ -5,13 +5,13 @@ package deno
 import (
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 func TestWhatIsUnfinishedWaitsForAnotherLine(t *testing.T) {
-	const js, ts = supervisor.JavaScript, supervisor.TypeScript
+	const js, ts = job.JavaScript, job.TypeScript
 	for _, row := range []struct {
-		language supervisor.Language
+		language job.Language
 		text     string
 		want     bool
 	}{

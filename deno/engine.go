@@ -1,9 +1,8 @@
 //go:build !windows
 
-// Package deno runs JavaScript and TypeScript, and holds what every engine that
-// stands on Deno needs: the binary, permission flags and the wire.
+// Package deno is the engine for JavaScript and TypeScript: runs and sessions.
 //
-// What flows through it: a supervisor.Program is parsed for what it imports;
+// What flows through it: a job.Program is parsed for what it imports;
 // what is missing of that is fetched by a Deno process that never sees the
 // program (the install plan says what it became); then one fresh Deno process
 // imports the program from a bootstrap module, with the operator's permission
@@ -21,8 +20,14 @@ import (
 	"log/slog"
 
 	"rillbox/cache"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/binary"
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // Options say how an Engine is made. Other engines that stand on Deno have them too,
@@ -30,7 +35,7 @@ import (
 type Options struct {
 	Cache *cache.Cache
 	// Permissions are what the operator grants to programs.
-	Permissions Permissions
+	Permissions permission.Permissions
 	// AllowImport are the hosts that URL imports may reach; empty means Deno's
 	// default list.
 	AllowImport []string
@@ -52,23 +57,23 @@ type Options struct {
 	// Warm is how many children of each kind are kept started ahead of time at
 	// most, from Prepare on; 0 means none.
 	Warm   int
-	Limits supervisor.Limits
+	Limits job.Limits
 	Log    *slog.Logger
 }
 
-// Engine runs JavaScript and TypeScript. It implements supervisor.Toolchain and
+// Engine runs JavaScript and TypeScript. It implements job.Toolchain and
 // is safe for concurrent use.
 type Engine struct {
 	options Options
-	walls   Walls
-	planner *planner
+	walls   permission.Walls
+	planner *modules.Planner
 
-	scanners   *scanners
-	codeCaches codeCaches
-	pool       *supervisor.Pool[*worker]
+	scanners   *modules.Scanners
+	codeCaches modules.CodeCaches
+	pool       *sandbox.Pool[*worker]
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
-	binary   *Binary
+	binary   *binary.Binary
 	guest    string // the directory of our files for children; set with binary
 }
 
@@ -76,7 +81,7 @@ type Engine struct {
 func New(o Options) (*Engine, error) {
 	imports := make([]string, len(o.AllowImport))
 	for i, text := range o.AllowImport {
-		h, err := parseHost(text)
+		h, err := permission.ParseHost(text)
 		if err != nil {
 			return nil, fmt.Errorf("host %q for URL imports: %w; want a host, with a port if need be", text, err)
 		}
@@ -93,39 +98,39 @@ func New(o Options) (*Engine, error) {
 	if o.Permissions.All() {
 		o.Log.Warn("JavaScript and TypeScript programs have all permissions: they can do to this machine what this user can")
 	}
-	e := &Engine{options: o, walls: walls, scanners: newScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
-	e.planner = &planner{
-		cache: o.Cache, version: Version, walls: walls, policy: o.Policy, limits: o.Limits,
-		allowImport: o.AllowImport, unpacked: maxUnpacked, log: o.Log,
+	e := &Engine{options: o, walls: walls, scanners: modules.NewScanners(o.Warm, walls), locating: make(chan struct{}, 1)}
+	e.planner = &modules.Planner{
+		Cache: o.Cache, Version: binary.Version, Walls: walls, Policy: o.Policy, Limits: o.Limits,
+		AllowImport: o.AllowImport, Unpacked: modules.MaxUnpacked, Log: o.Log,
 	}
-	e.codeCaches.cache, e.codeCaches.log, e.codeCaches.load = o.Cache, o.Log, e.loadModules
-	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
+	e.codeCaches.Cache, e.codeCaches.Log, e.codeCaches.Load = o.Cache, o.Log, e.loadModules
+	e.pool = sandbox.NewPool(o.Warm, e.startAhead)
 	return e, nil
 }
 
 // Open checks the options, fills defaults in, opens what the permissions name, and
 // says what children are started behind.
-func (o *Options) Open() (walls Walls, err error) {
+func (o *Options) Open() (walls permission.Walls, err error) {
 	if err := o.Policy.Validate(); err != nil {
-		return Walls{}, err
+		return permission.Walls{}, err
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Permissions, err = o.Permissions.Open(); err != nil {
-		return Walls{}, err
+		return permission.Walls{}, err
 	}
-	walls = Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
-	walls.Shared, err = Share(o.Workspace)
+	walls = permission.Walls{Level: o.Wall, Without: o.WithoutSecondWall, Log: o.Log}
+	walls.Shared, err = permission.Share(o.Workspace)
 	return walls, err
 }
 
 // Describe says what the engine is.
-func (e *Engine) Describe() supervisor.Description {
-	return supervisor.Description{
+func (e *Engine) Describe() job.Description {
+	return job.Description{
 		Languages:   Languages,
-		Versions:    map[string]string{"deno": Version, "v8": V8Version, "typescript": TypeScriptVersion},
-		Ready:       Available(e.locateOptions(nil)),
+		Versions:    map[string]string{"deno": binary.Version, "v8": binary.V8Version, "typescript": binary.TypeScriptVersion},
+		Ready:       binary.Available(e.locateOptions(nil)),
 		Permissions: e.options.Permissions.Args(),
 		Wall:        e.walls.Around(e.options.Permissions),
 	}
@@ -134,17 +139,17 @@ func (e *Engine) Describe() supervisor.Description {
 // Close ends the children that wait for programs; others don't outlive their runs.
 func (e *Engine) Close() {
 	e.pool.Close()
-	e.scanners.pool.Close()
-	e.codeCaches.jobs.Wait()
+	e.scanners.Pool.Close()
+	e.codeCaches.Jobs.Wait()
 }
 
 // Prepare fetches Deno, and starts children that wait for programs.
-func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
+func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 	if _, err := e.locate(ctx, emit); err != nil {
 		return err
 	}
-	e.scanners.pool.Warm()
-	if _, err := e.codeCaches.make(ctx, usualModules, plan{}); err != nil {
+	e.scanners.Pool.Warm()
+	if _, err := e.codeCaches.Make(ctx, modules.UsualModules, modules.Plan{}); err != nil {
 		e.options.Log.Warn("Node's modules can't be compiled ahead: programs that use them start slower", "error", err)
 	}
 	e.pool.Warm()
@@ -152,53 +157,53 @@ func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error
 }
 
 // Install fetches packages into the cache.
-func (e *Engine) Install(ctx context.Context, packages []string, emit func(supervisor.Event)) ([]supervisor.Package, error) {
-	wanted, err := resolve(nil, packages)
+func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
+	wanted, err := modules.Resolve(nil, packages)
 	if err != nil {
-		return nil, &PackageError{Text: err.Error()}
+		return nil, &modules.PackageError{Text: err.Error()}
 	}
-	if len(wanted.roots) == 0 {
+	if len(wanted.Roots) == 0 {
 		return nil, nil
 	}
 	binary, err := e.locate(ctx, emit)
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.planner.plan(ctx, binary.Path, e.options.Permissions, wanted.roots, emit)
+	p, err := e.planner.Plan(ctx, binary.Path, e.options.Permissions, wanted.Roots, emit)
 	if err != nil {
 		return nil, err
 	}
 	return p.Packages, nil
 }
 
-func (e *Engine) locateOptions(emit func(supervisor.Event)) LocateOptions {
-	o := LocateOptions{Cache: e.options.Cache, Path: e.options.DenoPath}
+func (e *Engine) locateOptions(emit func(job.Event)) binary.LocateOptions {
+	o := binary.LocateOptions{Cache: e.options.Cache, Path: e.options.DenoPath}
 	if emit != nil {
 		o.Progress = func(stage string, done, total int64) {
-			emit(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
+			emit(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
 		}
 	}
 	return o
 }
 
 // locate finds Deno and lays our files out, once.
-func (e *Engine) locate(ctx context.Context, emit func(supervisor.Event)) (Binary, error) {
+func (e *Engine) locate(ctx context.Context, emit func(job.Event)) (binary.Binary, error) {
 	select {
 	case e.locating <- struct{}{}:
 		defer func() { <-e.locating }()
 	case <-ctx.Done():
-		return Binary{}, ctx.Err()
+		return binary.Binary{}, ctx.Err()
 	}
 	if e.binary == nil {
-		binary, err := Locate(ctx, e.locateOptions(emit))
+		located, err := binary.Locate(ctx, e.locateOptions(emit))
 		if err != nil {
-			return Binary{}, err
+			return binary.Binary{}, err
 		}
 		if e.guest, err = e.guestFiles(ctx); err != nil {
-			return Binary{}, err
+			return binary.Binary{}, err
 		}
-		e.codeCaches.loader = fmt.Sprintf("%s %s %s %s", Version, e.walls.Level.Offered(), programName, e.guest)
-		e.binary = &binary
+		e.codeCaches.Loader = fmt.Sprintf("%s %s %s %s", binary.Version, e.walls.Level.Offered(), permission.ProgramName, e.guest)
+		e.binary = &located
 	}
 	return *e.binary, nil
 }

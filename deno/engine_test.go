@@ -16,21 +16,24 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
+
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/deno/binary"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // newEngine makes an engine on the tests' shared cache, with Deno in place.
 func newEngine(t testing.TB, flags string, change ...func(*deno.Options)) *deno.Engine {
 	t.Helper()
-	permissions, err := deno.ParseShell(flags)
+	permissions, err := permission.ParseShell(flags)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := deno.Options{
 		Cache:       cachetest.Open(t),
 		Permissions: permissions,
-		Limits:      supervisor.DefaultLimits(),
+		Limits:      job.DefaultLimits(),
 		Log:         cachetest.Logger(t),
 	}
 	for _, c := range change {
@@ -41,19 +44,19 @@ func newEngine(t testing.TB, flags string, change ...func(*deno.Options)) *deno.
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}))
 	return e
 }
 
-func ignore(supervisor.Event) {}
+func ignore(job.Event) {}
 
-func run(t testing.TB, e *deno.Engine, p supervisor.Program) supervisor.Result {
+func run(t testing.TB, e *deno.Engine, p job.Program) job.Result {
 	t.Helper()
 	if p.Language == "" {
-		p.Language = supervisor.TypeScript
+		p.Language = job.TypeScript
 	}
 	if p.Timeout == 0 {
-		p.Timeout = supervisor.DefaultLimits().Timeout
+		p.Timeout = job.DefaultLimits().Timeout
 	}
 	r, err := e.Run(context.WithoutCancel(t.Context()), p, ignore)
 	if err != nil {
@@ -64,8 +67,8 @@ func run(t testing.TB, e *deno.Engine, p supervisor.Program) supervisor.Result {
 
 func TestStreamsArgumentsAndStdin(t *testing.T) {
 	e := newEngine(t, "")
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript} {
-		r := run(t, e, supervisor.Program{
+	for _, language := range []job.Language{job.JavaScript, job.TypeScript} {
+		r := run(t, e, job.Program{
 			Language: language,
 			Code: `import process from "node:process";
 console.log("out", Deno.args);
@@ -77,9 +80,9 @@ export default { answer: 42 };`,
 			Args:  []string{"a", "--b", "--allow-read", "--", "é\n"},
 			Stdin: strings.NewReader("the rest\nof it"),
 		})
-		name := map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[language]
+		name := map[job.Language]string{job.JavaScript: "main.js", job.TypeScript: "main.ts"}[language]
 		want := "out [ \"a\", \"--b\", \"--allow-read\", \"--\", \"é\\n\" ]\na,--b,--allow-read,--,é\n " + name + " 7\ntrue true\nthe rest\nof it\n"
-		if r.Status != supervisor.Completed || r.Stdout.String() != want || r.Stderr.String() != "err\n" || string(r.Value) != `{"answer":42}` {
+		if r.Status != job.Completed || r.Stdout.String() != want || r.Stderr.String() != "err\n" || string(r.Value) != `{"answer":42}` {
 			t.Errorf("%s: %s %q %q %s %+v\nwant %q", language, r.Status, r.Stdout, r.Stderr, r.Value, r.Error, want)
 		}
 		if r.Duration <= 0 || r.CPU <= 0 || r.PeakMemory < 1<<20 {
@@ -90,7 +93,7 @@ export default { answer: 42 };`,
 
 func TestNodeStdin(t *testing.T) {
 	input := strings.Repeat("0123456789abcde\n", 10_000)
-	r := run(t, newEngine(t, ""), supervisor.Program{
+	r := run(t, newEngine(t, ""), job.Program{
 		Code: `import process from "node:process";
 let text = "";
 for await (const chunk of process.stdin) text += chunk;
@@ -100,7 +103,7 @@ process.stdout.write(String(text.length) + text.slice(0, 5) + text.slice(-5));`,
 	if r.Stdout.String() != "16000001234bcde\n" {
 		t.Errorf("have %q %+v", r.Stdout, r.Error)
 	}
-	r = run(t, newEngine(t, ""), supervisor.Program{Code: `console.log(await new Response(Deno.stdin.readable).text() === "")`})
+	r = run(t, newEngine(t, ""), job.Program{Code: `console.log(await new Response(Deno.stdin.readable).text() === "")`})
 	if r.Stdout.String() != "true\n" {
 		t.Errorf("no stdin: have %q %+v", r.Stdout, r.Error)
 	}
@@ -130,14 +133,14 @@ func TestValues(t *testing.T) {
 		`export default { toJSON() { return 1 } }`:            `"{ toJSON: [Function: toJSON] }"`,
 		`export default { get x() { throw new Error("x") } }`: `"{ x: [Getter] }"`,
 	} {
-		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Completed || string(r.Value) != want {
+		if r := run(t, e, job.Program{Code: code}); r.Status != job.Completed || string(r.Value) != want {
 			t.Errorf("%s: have %s %s, want %s (%+v)", code, r.Status, r.Value, want, r.Error)
 		}
 	}
-	limit := int(supervisor.DefaultLimits().Result)
+	limit := int(job.DefaultLimits().Result)
 	for _, code := range []string{`export default "x".repeat(5e6)`, `export default Array(1e6).fill("é")`, `export default "\u0001".repeat(5e6)`} {
-		r := run(t, e, supervisor.Program{Code: code})
-		if r.Status != supervisor.Completed || len(r.Value) == 0 || len(r.Value) > limit {
+		r := run(t, e, job.Program{Code: code})
+		if r.Status != job.Completed || len(r.Value) == 0 || len(r.Value) > limit {
 			t.Errorf("%s: have %s and a value of %d bytes, want at most %d (%+v)", code, r.Status, len(r.Value), limit, r.Error)
 		}
 	}
@@ -155,8 +158,8 @@ func TestCommonJS(t *testing.T) {
 		{"", `import { createRequire } from "node:module"; const require = createRequire(import.meta.url); export default typeof require("fs").readFileSync`, `"function"`},
 		{"", `let code; try { require("no" + name) } catch (e) { code = e.code } function name() {} module.exports = code`, `"MODULE_NOT_FOUND"`},
 	} {
-		r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Name: test.name, Code: test.code})
-		if r.Status != supervisor.Completed || string(r.Value) != test.want {
+		r := run(t, e, job.Program{Language: job.JavaScript, Name: test.name, Code: test.code})
+		if r.Status != job.Completed || string(r.Value) != test.want {
 			t.Errorf("%s: have %s %s, want %s (%+v)", test.code, r.Status, r.Value, test.want, r.Error)
 		}
 	}
@@ -165,7 +168,7 @@ func TestCommonJS(t *testing.T) {
 // Deno knows the bare names of Node's modules itself, also those that are put
 // together at run time.
 func TestBareBuiltins(t *testing.T) {
-	r := run(t, newEngine(t, ""), supervisor.Program{Code: `import { join } from "path/posix";
+	r := run(t, newEngine(t, ""), job.Program{Code: `import { join } from "path/posix";
 import { builtinModules } from "module";
 const other = [];
 for (const name of builtinModules.filter((name) => !name.includes(":"))) {
@@ -179,10 +182,10 @@ export default [join("a", "b"), builtinModules.length > 50, other];`})
 
 func TestErrors(t *testing.T) {
 	e := newEngine(t, "")
-	js, ts := supervisor.JavaScript, supervisor.TypeScript
+	js, ts := job.JavaScript, job.TypeScript
 	for _, test := range []struct {
 		name      string
-		language  supervisor.Language
+		language  job.Language
 		code      string
 		error     string // "name: message", or part of it
 		traceback string // the frames, or part of them
@@ -219,8 +222,8 @@ func TestErrors(t *testing.T) {
 		{"dynamic import of a file", js, "const s = await import('/etc/passwd', { with: { type: 'text' } }); console.log(s)", `Requires read access to "/etc/passwd"`, ""},
 		{"import of a file from a data: module", js, `await import("data:text/javascript," + encodeURIComponent('import s from "file:///etc/passwd" with { type: "text" }; console.log(s)'))`, `Requires read access to "/etc/passwd"`, ""},
 	} {
-		r := run(t, e, supervisor.Program{Language: test.language, Code: test.code})
-		if r.Status != supervisor.Failed || r.ExitCode != 1 || r.Error == nil {
+		r := run(t, e, job.Program{Language: test.language, Code: test.code})
+		if r.Status != job.Failed || r.ExitCode != 1 || r.Error == nil {
 			t.Errorf("%s: have %s, exit code %d, %+v", test.name, r.Status, r.ExitCode, r.Error)
 			continue
 		}
@@ -257,8 +260,8 @@ func TestExitCodes(t *testing.T) {
 		"import p from 'node:process'; p.on('unhandledRejection', () => {}); Promise.reject(1)":            0,
 		"import p from 'node:process'; p.on('uncaughtException', () => {}); setTimeout(() => { throw 1 })": 0,
 	} {
-		r := run(t, e, supervisor.Program{Code: code})
-		if r.ExitCode != want || (r.Status == supervisor.Completed) != (want == 0) || r.Error != nil && r.Error.Name == "ProtocolError" {
+		r := run(t, e, job.Program{Code: code})
+		if r.ExitCode != want || (r.Status == job.Completed) != (want == 0) || r.Error != nil && r.Error.Name == "ProtocolError" {
 			t.Errorf("%s: have %s %d %+v, want %d", code, r.Status, r.ExitCode, r.Error, want)
 		}
 	}
@@ -268,7 +271,7 @@ func TestExitCodes(t *testing.T) {
 // Deno runs them as they are.
 func TestEndsAsDenoDoes(t *testing.T) {
 	e := newEngine(t, "")
-	binary, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: cachetest.Open(t)})
+	binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +301,7 @@ func TestEndsAsDenoDoes(t *testing.T) {
 		bare := exec.Command(binary.Path, "run", "--quiet", "--no-config", file)
 		bare.Env = append(os.Environ(), "DENO_DIR="+t.TempDir())
 		want, _ := bare.Output()
-		r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code})
+		r := run(t, e, job.Program{Language: job.JavaScript, Code: code})
 		if r.Stdout.String() != string(want) || r.ExitCode != bare.ProcessState.ExitCode() {
 			t.Errorf("%s: have %q, exit code %d; Deno has %q, %d", code, r.Stdout, r.ExitCode, want, bare.ProcessState.ExitCode())
 		}
@@ -307,19 +310,19 @@ func TestEndsAsDenoDoes(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	e := newEngine(t, "")
-	if r := run(t, e, supervisor.Program{Code: "console.log(1); for (;;);", Timeout: 300 * time.Millisecond}); r.Status != supervisor.TimedOut || r.Stdout.String() != "1\n" {
+	if r := run(t, e, job.Program{Code: "console.log(1); for (;;);", Timeout: 300 * time.Millisecond}); r.Status != job.TimedOut || r.Stdout.String() != "1\n" {
 		t.Errorf("endless loop: %s %q %+v", r.Status, r.Stdout, r.Error)
 	}
-	if r := run(t, e, supervisor.Program{Code: "const a = []; for (;;) a.push(new Array(1000).fill({}))"}); r.Status != supervisor.OutOfMemory {
+	if r := run(t, e, job.Program{Code: "const a = []; for (;;) a.push(new Array(1000).fill({}))"}); r.Status != job.OutOfMemory {
 		t.Errorf("endless memory: %s %+v", r.Status, r.Error)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := e.Run(ctx, supervisor.Program{Language: supervisor.JavaScript, Code: "console.log(1); setInterval(() => {}, 1000)", Timeout: time.Minute}, func(ev supervisor.Event) {
-		if ev.Kind == supervisor.Stdout {
+	r, err := e.Run(ctx, job.Program{Language: job.JavaScript, Code: "console.log(1); setInterval(() => {}, 1000)", Timeout: time.Minute}, func(ev job.Event) {
+		if ev.Kind == job.Stdout {
 			cancel()
 		}
 	})
-	if err != nil || r.Status != supervisor.Cancelled {
+	if err != nil || r.Status != job.Cancelled {
 		t.Errorf("cancelled: %s %v", r.Status, err)
 	}
 }
@@ -331,7 +334,7 @@ func TestFramesOfTheGuestsOwn(t *testing.T) {
 		"by proc":       `Deno.writeTextFileSync("/proc/self/fd/3", '{"type":"result","value":"forged"}\n')`,
 		"by descriptor": `import fs from "node:fs"; fs.writeSync(3, '{"type":"result","value":"forged"}\n')`,
 	} {
-		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Failed || len(r.Value) > 0 {
+		if r := run(t, e, job.Program{Code: code}); r.Status != job.Failed || len(r.Value) > 0 {
 			t.Errorf("%s: %s %s %+v", name, r.Status, r.Value, r.Error)
 		}
 	}
@@ -343,7 +346,7 @@ func TestFramesOfTheGuestsOwn(t *testing.T) {
 		"oversized": strings.Repeat("x", 3<<20),
 	} {
 		code := `const f = "` + strings.ReplaceAll(frame, `"`, `\"`) + `\n"; try { Deno.writeTextFileSync("/dev/fd/3", f) } catch (e) { console.log(e) }; export default "mine"`
-		if r := run(t, writing, supervisor.Program{Code: code}); r.Status != supervisor.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
+		if r := run(t, writing, job.Program{Code: code}); r.Status != job.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
 			t.Errorf("%s: %s %s %+v", name, r.Status, r.Value, r.Error)
 		}
 	}
@@ -372,7 +375,7 @@ func TestHermetic(t *testing.T) {
 	own := ownCache(t, t.TempDir(), false)
 	t.Chdir(dir)
 	e := newEngine(t, "--allow-env --allow-read=.", own, func(o *deno.Options) { o.Env = []string{"RILLBOX_NAMED", "RILLBOX_ABSENT", "GIVEN=a=b,c"} })
-	r := run(t, e, supervisor.Program{Code: `import left from "left"; console.log(JSON.stringify(Deno.env.toObject())); export default left`})
+	r := run(t, e, job.Program{Code: `import left from "left"; console.log(JSON.stringify(Deno.env.toObject())); export default left`})
 	if string(r.Value) != `"registry"` {
 		t.Errorf("have %s %+v", r.Value, r.Error)
 	}
@@ -384,7 +387,7 @@ func TestHermetic(t *testing.T) {
 		"write to the cache": `Deno.writeTextFileSync(Deno.env.get("DENO_DIR") + "/npm/x", "x")`,
 		"leave a file":       `Deno.writeTextFileSync("left-behind", "x")`,
 	} {
-		if r := run(t, e, supervisor.Program{Code: code}); r.Status != supervisor.Failed {
+		if r := run(t, e, job.Program{Code: code}); r.Status != job.Failed {
 			t.Errorf("%s: %s", name, r.Status)
 		}
 	}
@@ -395,8 +398,8 @@ func TestGuestsCannotWriteToTheCache(t *testing.T) {
 	for _, flags := range []string{"-R -W", "-A"} {
 		e := newEngine(t, flags)
 		for _, dir := range []string{c.Dir(), c.DenoDir(), filepath.Join(c.Dir(), "blobs")} {
-			r := run(t, e, supervisor.Program{Code: `Deno.writeTextFileSync("` + dir + `/guest", "x")`})
-			if r.Status != supervisor.Failed || r.Error == nil {
+			r := run(t, e, job.Program{Code: `Deno.writeTextFileSync("` + dir + `/guest", "x")`})
+			if r.Status != job.Failed || r.Error == nil {
 				t.Errorf("%s, %s: %s %+v", flags, dir, r.Status, r.Error)
 			}
 			if _, err := os.Lstat(filepath.Join(dir, "guest")); err == nil {
@@ -441,15 +444,15 @@ func TestPermissions(t *testing.T) {
 		{"-E=X", nil, `Deno.env.get("Y")`, false},
 		{"", nil, `if (process.env.HOME !== undefined) throw 1`, true},
 	} {
-		p := supervisor.Program{Code: test.code, Permissions: test.narrow}
+		p := job.Program{Code: test.code, Permissions: test.narrow}
 		r := run(t, newEngine(t, test.flags), p)
-		if (r.Status == supervisor.Completed) != test.ok {
+		if (r.Status == job.Completed) != test.ok {
 			t.Errorf("%q narrowed to %q: %s: %s %+v", test.flags, test.narrow, test.code, r.Status, r.Error)
 		}
 	}
 	e := newEngine(t, "-R=/etc")
-	_, err := e.Run(t.Context(), supervisor.Program{Language: supervisor.JavaScript, Permissions: []string{"--allow-net"}, Timeout: time.Second}, ignore)
-	var wrong *supervisor.ProgramError
+	_, err := e.Run(t.Context(), job.Program{Language: job.JavaScript, Permissions: []string{"--allow-net"}, Timeout: time.Second}, ignore)
+	var wrong *job.ProgramError
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--allow-net") || !strings.Contains(err.Error(), "ask the operator") {
 		t.Errorf("widening: %v", err)
 	}
@@ -461,7 +464,7 @@ func TestDescribe(t *testing.T) {
 	if !d.Ready || !slices.Equal(d.Permissions, []string{"--allow-net=example.com"}) {
 		t.Errorf("have %+v", d)
 	}
-	r := run(t, e, supervisor.Program{Code: "export default Deno.version"})
+	r := run(t, e, job.Program{Code: "export default Deno.version"})
 	var have map[string]string
 	if err := json.Unmarshal(r.Value, &have); err != nil || !maps.Equal(have, d.Versions) {
 		t.Errorf("described %v, is %s", d.Versions, r.Value)
@@ -472,18 +475,18 @@ func BenchmarkHello(b *testing.B) {
 	e := newEngine(b, "")
 	for _, test := range []struct {
 		name     string
-		language supervisor.Language
-	}{{"javascript", supervisor.JavaScript}, {"typescript", supervisor.TypeScript}} {
+		language job.Language
+	}{{"javascript", job.JavaScript}, {"typescript", job.TypeScript}} {
 		b.Run(test.name, func(b *testing.B) {
 			for b.Loop() {
-				if r := run(b, e, supervisor.Program{Language: test.language, Code: `console.log("hello")`}); r.Stdout.String() != "hello\n" {
+				if r := run(b, e, job.Program{Language: test.language, Code: `console.log("hello")`}); r.Stdout.String() != "hello\n" {
 					b.Fatalf("%+v", r)
 				}
 			}
 		})
 	}
 	b.Run("bare deno run", func(b *testing.B) {
-		binary, err := deno.Locate(b.Context(), deno.LocateOptions{Cache: cachetest.Open(b)})
+		binary, err := binary.Locate(b.Context(), binary.LocateOptions{Cache: cachetest.Open(b)})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -504,16 +507,16 @@ func BenchmarkHello(b *testing.B) {
 // TestAFullHeapShowsNoPaths: neither live nor in the result, in a run and a session.
 func TestAFullHeapShowsNoPaths(t *testing.T) {
 	e := newEngine(t, "", func(o *deno.Options) { o.Limits.Memory = 64 << 20 })
-	s := openSession(t, e, supervisor.JavaScript)
-	p := supervisor.Program{Language: supervisor.JavaScript, Timeout: 30 * time.Second, Code: `console.error("mine"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`}
-	for name, run := range map[string]func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error){"run": e.Run, "session": s.Run} {
+	s := openSession(t, e, job.JavaScript)
+	p := job.Program{Language: job.JavaScript, Timeout: 30 * time.Second, Code: `console.error("mine"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`}
+	for name, run := range map[string]func(context.Context, job.Program, func(job.Event)) (job.Result, error){"run": e.Run, "session": s.Run} {
 		var live strings.Builder
-		r, err := run(t.Context(), p, func(event supervisor.Event) {
-			if event.Kind == supervisor.Stderr {
+		r, err := run(t.Context(), p, func(event job.Event) {
+			if event.Kind == job.Stderr {
 				live.Write(event.Data)
 			}
 		})
-		if err != nil || r.Status != supervisor.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
+		if err != nil || r.Status != job.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
 			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
 		}
 	}

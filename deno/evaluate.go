@@ -11,7 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/wire"
 )
 
 // remote is a value in the child as V8 describes it: the value itself where JSON can
@@ -74,11 +76,11 @@ type wireError struct {
 	Stack   string `json:"stack"`
 }
 
-func (w *wireError) guest() *supervisor.GuestError {
+func (w *wireError) guest() *job.GuestError {
 	if w == nil {
 		return nil
 	}
-	return &supervisor.GuestError{Name: w.Name, Message: w.Message, Traceback: w.Stack}
+	return &job.GuestError{Name: w.Name, Message: w.Message, Traceback: w.Stack}
 }
 
 // errNotPlain means that leaving a cell's types out is not enough; nothing of it has run.
@@ -86,21 +88,21 @@ var errNotPlain = errors.New("the cell has to be transpiled")
 
 // evaluate evaluates the cell. The error means that the process does not answer,
 // or that ctx has ended.
-func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
+func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
 	over, err := c.stdin.give(c.program.Stdin)
 	if err != nil {
-		return Outcome{}, err
+		return wire.Outcome{}, err
 	}
 	defer over()
 	outcome, err := c.evaluateScript(ctx)
 	if !errors.Is(err, errNotPlain) {
 		return outcome, err
 	}
-	scan, ended := c.engine.scanners.of(ctx)
+	scan, ended := c.engine.scanners.Of(ctx)
 	defer ended()
-	found, err := scan(scanRequest{Code: c.code, Extensions: []string{c.extension}, Cell: true, Transpile: true, JSX: c.jsx})
+	found, err := scan(modules.ScanRequest{Code: c.code, Extensions: []string{c.extension}, Cell: true, Transpile: true, JSX: c.jsx})
 	if err != nil {
-		return Outcome{}, err
+		return wire.Outcome{}, err
 	}
 	if c.script = found.Script; c.script.Problem != "" {
 		return c.syntaxError(), nil
@@ -113,7 +115,7 @@ func (c *sessionCell) evaluate(ctx context.Context) (Outcome, error) {
 // send while it reads it.
 const pipelined = 3 << 10
 
-var beginsWithBrace = pattern(`^[\s\v\p{Z}\x{feff}]*\{`)
+var beginsWithBrace = modules.Pattern(`^[\s\v\p{Z}\x{feff}]*\{`)
 
 // prepare has the child prepare for the cell, and returns the code to evaluate. Short
 // JavaScript needs no change, so it can be sent at once; ready waits for the child.
@@ -145,17 +147,17 @@ func (c *sessionCell) prepare(ctx context.Context) (p prepared, ready func(ctx c
 }
 
 // evaluateScript evaluates the cell's script.
-func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
+func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) {
 	p, ready, err := c.prepare(ctx)
 	switch {
 	case err != nil || p.Error != nil:
-		return Outcome{Result: &Frame{Error: p.Error.guest()}}, err
+		return wire.Outcome{Result: &wire.Frame{Error: p.Error.guest()}}, err
 	case p.Transpile:
-		return Outcome{}, errNotPlain
+		return wire.Outcome{}, errNotPlain
 	}
 	if len(c.requires) > 0 {
 		if err := c.askGuest(ctx, "load", map[string]any{"value": c.requires}, nil); err != nil && !isRefused(err) {
-			return Outcome{}, err // what could not be loaded, require tells of
+			return wire.Outcome{}, err // what could not be loaded, require tells of
 		}
 	}
 	script := cellPrelude + "\n" + p.Code
@@ -171,7 +173,7 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
 		"objectGroup":  cellGroup,
 	}, &e)
 	if err := ready(ctx, nil); err != nil {
-		return Outcome{}, err
+		return wire.Outcome{}, err
 	}
 	large := (*largeError)(nil)
 	switch {
@@ -183,7 +185,7 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (Outcome, error) {
 		message := "Top-level await promise never resolved"
 		return failed("Error", message, "Error: "+message+"\n    at "+c.name), nil
 	case err != nil:
-		return Outcome{}, err
+		return wire.Outcome{}, err
 	case e.isUncompiled():
 		return c.uncompiled(e), nil
 	case e.Exception != nil:
@@ -202,28 +204,28 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-func failed(name, message, traceback string) Outcome {
-	return Outcome{Result: &Frame{Error: &supervisor.GuestError{Name: name, Message: message, Traceback: traceback}}}
+func failed(name, message, traceback string) wire.Outcome {
+	return wire.Outcome{Result: &wire.Frame{Error: &job.GuestError{Name: name, Message: message, Traceback: traceback}}}
 }
 
 // note is the outcome of a cell that completed, and a note on why it has no value.
-func (c *sessionCell) note(text string) Outcome {
+func (c *sessionCell) note(text string) wire.Outcome {
 	c.packages.notes = append(c.packages.notes, text)
-	return Outcome{Result: &Frame{}}
+	return wire.Outcome{Result: &wire.Frame{}}
 }
 
 // value is the outcome of a cell with that value.
-func (c *sessionCell) value(ctx context.Context, r remote) (Outcome, error) {
+func (c *sessionCell) value(ctx context.Context, r remote) (wire.Outcome, error) {
 	c.mu.Lock()
-	showed := len(c.shown.list) > 0 || c.shown.tooMuch > 0
+	showed := len(c.shown.List) > 0 || c.shown.TooMuch > 0
 	c.mu.Unlock()
 	if !showed && !c.program.Echo { // then a simple value is all that there is
 		switch {
 		case r.Type == "undefined":
-			return Outcome{Result: &Frame{}}, nil
+			return wire.Outcome{Result: &wire.Frame{}}, nil
 		case r.Subtype == "null", r.Type == "boolean", r.Type == "number" && len(r.Value) > 0,
 			r.Type == "string" && int64(len(r.Value)) <= c.engine.options.Limits.Result && !bytes.Contains(r.Value, []byte(`\u`)): // V8 escapes all but ASCII
-			return Outcome{Result: &Frame{Value: r.Value}}, nil
+			return wire.Outcome{Result: &wire.Frame{Value: r.Value}}, nil
 		}
 	}
 	var text string
@@ -232,15 +234,15 @@ func (c *sessionCell) value(ctx context.Context, r remote) (Outcome, error) {
 	case isRefused(err):
 		return c.note("the cell's value can't be shown: " + err.Error()), nil
 	case err != nil || text == "":
-		return Outcome{Result: &Frame{}}, err
+		return wire.Outcome{Result: &wire.Frame{}}, err
 	case !json.Valid([]byte(text)) || int64(len(text)) > c.engine.options.Limits.Result:
 		return c.note("the cell's value is no JSON, or too large, and is left out"), nil
 	}
-	return Outcome{Result: &Frame{Value: json.RawMessage(text)}}, nil
+	return wire.Outcome{Result: &wire.Frame{Value: json.RawMessage(text)}}, nil
 }
 
 // uncompiled is the outcome of a cell whose code V8 can't compile.
-func (c *sessionCell) uncompiled(e evaluated) Outcome {
+func (c *sessionCell) uncompiled(e evaluated) wire.Outcome {
 	if c.script.Problem != "" {
 		return c.syntaxError()
 	}
@@ -257,17 +259,17 @@ func (c *sessionCell) uncompiled(e evaluated) Outcome {
 }
 
 // syntaxError is the outcome of a cell that esbuild can't parse.
-func (c *sessionCell) syntaxError() Outcome {
+func (c *sessionCell) syntaxError() wire.Outcome {
 	message := strings.Replace(c.script.Problem, " at cell:", " at "+c.name+":", 1)
 	return failed("SyntaxError", message, "SyntaxError: "+message)
 }
 
 // thrown is the outcome of a cell that threw something.
-func (c *sessionCell) thrown(ctx context.Context, e evaluated) (Outcome, error) {
+func (c *sessionCell) thrown(ctx context.Context, e evaluated) (wire.Outcome, error) {
 	var told wireError
 	err := c.askGuest(ctx, "error", e.Exception.Exception.argument(), &told)
 	if isRefused(err) {
 		return failed("Error", "the error that was thrown can't be shown", ""), nil
 	}
-	return Outcome{Result: &Frame{Error: told.guest()}}, err
+	return wire.Outcome{Result: &wire.Frame{Error: told.guest()}}, err
 }

@@ -6,8 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // TestGrantedFeaturesNeedNoCallThatIsRefused uses the parts of Deno and of its
@@ -104,7 +105,7 @@ func TestGrantedFeaturesNeedNoCallThatIsRefused(t *testing.T) {
 				}
 			})
 			defer launcher.ReportRefused(nil)
-			result := run(t, engine, supervisor.Program{Code: test.code + "\nDeno.exit(0);", Args: []string{dir}})
+			result := run(t, engine, job.Program{Code: test.code + "\nDeno.exit(0);", Args: []string{dir}})
 			if result.Error != nil || result.ExitCode != 0 {
 				t.Errorf("ended with %d: %+v\n%s", result.ExitCode, result.Error, result.Stderr.String())
 			}

@@ -5,9 +5,7 @@ package deno
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -15,24 +13,25 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/evanw/esbuild/pkg/api"
+	"rillbox/supervisor/wire"
 )
 
 // The child's side is TypeScript. Each of its entry modules is made into one
 // small JavaScript file with all that it imports, once, and kept in the cache:
 // as they are, every child would read, transpile and parse them (5 ms of CPU).
 
-//go:embed bootstrap.ts compile.ts display.ts env.ts frames.ts freeze.ts process.ts require.ts session.ts stdin.ts traceback.ts value.ts wire.ts
+//go:embed guest/bootstrap.ts guest/compile.ts guest/display.ts guest/env.ts guest/frames.ts guest/freeze.ts guest/process.ts
+//go:embed guest/require.ts guest/session.ts guest/stdin.ts guest/traceback.ts guest/value.ts
 var guestSources embed.FS
 
 // guestEntries are the modules that children begin with.
-var guestEntries = []string{"bootstrap.ts", "compile.ts", "freeze.ts", "session.ts"}
+var guestEntries = []string{"deno/guest/bootstrap.ts", "deno/guest/compile.ts", "deno/guest/freeze.ts", "deno/guest/session.ts"}
 
 // guestFiles gives the directory in the cache with the guestEntries as .js files.
 func (e *Engine) guestFiles(ctx context.Context) (string, error) {
-	key := DigestFiles(guestSources) + fmt.Sprint(guestEntries, "evaluated")
+	key := wire.DigestFiles(guestSources, wire.WireSource) + fmt.Sprint(guestEntries, "evaluated")
 	dir, _, err := e.options.Cache.Tree(ctx, "guest", key, func(_ context.Context, dir string) error {
-		if err := Bundle(dir, map[string]fs.FS{".": guestSources}, guestEntries...); err != nil {
+		if err := wire.Bundle(dir, map[string]fs.FS{"deno": guestSources, "supervisor/wire": wire.WireSource}, guestEntries...); err != nil {
 			return err
 		}
 		return asText(filepath.Join(dir, "bootstrap.js"))
@@ -41,59 +40,6 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("lay out the files of children: %w", err)
 	}
 	return dir, nil
-}
-
-// DigestFiles changes with any of the files that are embedded.
-func DigestFiles(trees ...embed.FS) string {
-	hash := sha256.New()
-	for _, tree := range trees {
-		err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.ts") {
-				return err
-			}
-			text, err := tree.ReadFile(path)
-			fmt.Fprintf(hash, "%s %d\n%s", path, len(text), text)
-			return err
-		})
-		if err != nil {
-			panic(err) // embedded files can always be read
-		}
-	}
-	return hex.EncodeToString(hash.Sum(nil))
-}
-
-// Bundle makes each of the entry modules, which are in sources by the directories
-// that these are in, one .js file in dir with all that it imports.
-func Bundle(dir string, sources map[string]fs.FS, entries ...string) error {
-	root, err := os.MkdirTemp(dir, "src-")
-	if err != nil {
-		return err
-	}
-	for name, tree := range sources {
-		if err := os.CopyFS(filepath.Join(root, name), tree); err != nil {
-			return err
-		}
-	}
-	options := api.BuildOptions{
-		Outdir:           dir,
-		Bundle:           true,
-		Write:            true,
-		Format:           api.FormatESModule,
-		Target:           api.ESNext,
-		External:         []string{"node:*"},
-		MinifyWhitespace: true, MinifySyntax: true, MinifyIdentifiers: true,
-		TsconfigRaw: "{}",
-		LogLevel:    api.LogLevelSilent,
-	}
-	for _, entry := range entries {
-		options.EntryPointsAdvanced = append(options.EntryPointsAdvanced, api.EntryPoint{
-			InputPath: filepath.Join(root, entry), OutputPath: strings.TrimSuffix(filepath.Base(entry), ".ts"),
-		})
-	}
-	if result := api.Build(options); len(result.Errors) > 0 {
-		return fmt.Errorf("bundle the child's side: %s", result.Errors[0].Text)
-	}
-	return os.RemoveAll(root)
 }
 
 // asText makes a module without static imports into one that evaluates its

@@ -17,7 +17,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // inspector is our end of a child's inspector, which speaks the Chrome DevTools
@@ -79,7 +80,7 @@ func (e *refusedError) Error() string { return e.text }
 const dialTime = 5 * time.Second
 
 // dialInspector connects to the inspector at address ("ws://127.0.0.1:…").
-func dialInspector(ctx context.Context, child *supervisor.Child, address string, limit int, notify func(notification)) (*inspector, error) {
+func dialInspector(ctx context.Context, child *sandbox.Child, address string, limit int, notify func(notification)) (*inspector, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	var conn net.Conn
@@ -139,7 +140,7 @@ func (i *inspector) send(method string, params any) (wait func(ctx context.Conte
 				return r.err
 			}
 			if err := json.Unmarshal(r.result, result); err != nil {
-				return fmt.Errorf("%w: read the answer of %s: %w", ErrProtocol, method, err)
+				return fmt.Errorf("%w: read the answer of %s: %w", wire.ErrProtocol, method, err)
 			}
 			return nil
 		case <-i.ended:
@@ -219,10 +220,10 @@ func (i *inspector) take(text []byte, tooLarge bool) error {
 func decodeMessage(text []byte) (message, error) {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("%w: read message %.80q: %w", ErrProtocol, text, err)
+		return m, fmt.Errorf("%w: read message %.80q: %w", wire.ErrProtocol, text, err)
 	}
 	if (m.ID == 0) == (m.Method == "") || m.ID < 0 {
-		return m, fmt.Errorf("%w: message %.80q is neither an answer nor a notification", ErrProtocol, text)
+		return m, fmt.Errorf("%w: message %.80q is neither an answer nor a notification", wire.ErrProtocol, text)
 	}
 	m.Result, m.Params = bytes.Clone(m.Result), bytes.Clone(m.Params)
 	return m, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // interrupt stops the guest's code and timers, so that the session can go on; stopped
@@ -19,14 +19,14 @@ import (
 // cell's code or what follows an await. In a callback that Deno calls, such as a
 // timer's, it ends the process, so it is done only where nothing else helps.
 func (s *session) interrupt() (stopped, waits bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), supervisor.InterruptGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), job.InterruptGrace)
 	defer cancel()
 	answer := make(chan error, 1)
 	go func() { answer <- s.askGuest(ctx, "stop", nil, nil) }()
 	select {
 	case err := <-answer:
 		return err == nil && s.terminateTurns(ctx), true
-	case <-time.After(supervisor.InterruptGrace / 10):
+	case <-time.After(job.InterruptGrace / 10):
 	}
 	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.terminateTurns(ctx), false
 }

@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"regexp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 //go:embed probe.js
@@ -18,16 +18,16 @@ const how = "JavaScript and TypeScript run on Deno, with top-level await: import
 var continues = regexp.MustCompile(`^\s*(\.[^0-9]|[?:,)}\]*%&|^=]|(else|catch|finally|instanceof)\b)`)
 
 // Languages are the engine's rows in the registry.
-var Languages = []supervisor.LanguageInfo{
+var Languages = []job.LanguageInfo{
 	{
-		Name: supervisor.JavaScript, Title: "JavaScript", Aliases: []string{"js", "node", "nodejs"},
+		Name: job.JavaScript, Title: "JavaScript", Aliases: []string{"js", "node", "nodejs"},
 		Extensions: []string{".js", ".mjs", ".cjs", ".jsx"}, Syntaxes: []string{"jsx"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "JavaScript in Deno ${deno} (V8 ${v8})", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
 		Continues: continues, Probe: probe, Endless: "for (;;);",
 	},
 	{
-		Name: supervisor.TypeScript, Title: "TypeScript", Aliases: []string{"ts", "deno"},
+		Name: job.TypeScript, Title: "TypeScript", Aliases: []string{"ts", "deno"},
 		Extensions: []string{".ts", ".mts", ".tsx"}, Syntaxes: []string{"tsx"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "TypeScript ${typescript} in Deno ${deno}", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},

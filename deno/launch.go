@@ -15,8 +15,12 @@ import (
 	"slices"
 	"strconv"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // fileURL is a path as a URL, in the form that Deno gives it.
@@ -28,11 +32,11 @@ const ownDir = ".rillbox"
 // launch is what a child is started with.
 type launch struct {
 	entry       string // one of guestEntries, as a .js file; empty means that of runs
-	permissions Permissions
+	permissions permission.Permissions
 	workspace   string            // its working directory; empty means one of its own
 	readOnly    bool              // the workspace
 	imports     map[string]string // an import map
-	install     plan
+	install     modules.Plan
 	codeCache   string   // the directory of one; empty if there is none
 	keep        string   // its DENO_DIR, where that is not to go with its directory
 	files       []string // the names that its program's file may have
@@ -45,22 +49,22 @@ type launch struct {
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
-		l.install.Lock, l.install.Registries, l.install.dir, l.keep, l.files, l.args, fmt.Sprint(l.combined),
+		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.args, fmt.Sprint(l.combined),
 	})
 }
 
 // startable is a child that is ready to be started. Its surroundings are to be
 // closed then.
 type startable struct {
-	supervisor.Command
-	around *Surroundings
+	sandbox.Command
+	around *permission.Surroundings
 	name   string // the child's, for Command.Dir
 }
 
 // start starts the child.
-func (p *startable) start(limits supervisor.Limits) (*supervisor.Child, error) {
+func (p *startable) start(limits job.Limits) (*sandbox.Child, error) {
 	defer p.around.Close()
-	return supervisor.Start(p.Command, limits)
+	return sandbox.Start(p.Command, limits)
 }
 
 // command writes the child's files into dir, save the program, and says how to
@@ -78,18 +82,18 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	// What is written is written to paths, what the child is told are names.
 	ownPath := filepath.Join(dir, ownDir)
 	denoPath := cmp.Or(l.keep, ownPath)
-	name := around.See(dir, programName, launcher.Read|launcher.Write)
+	name := around.See(dir, permission.ProgramName, launcher.Read|launcher.Write)
 	own := filepath.Join(name, ownDir)
 	denoDir := own
 	if l.keep != "" {
 		denoDir = around.See(l.keep, own, launcher.Read|launcher.Write)
 	}
-	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)
-	guest := around.See(e.guest, guestName, launcher.Read)
+	binary := around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)
+	guest := around.See(e.guest, permission.GuestName, launcher.Read)
 	cwd := name
 	if l.workspace != "" {
 		cwd = around.Workspace(l.workspace, l.readOnly)
-		l.permissions = withWorkspace(l.permissions, cwd, l.readOnly)
+		l.permissions = l.permissions.WithWorkspace(cwd, l.readOnly)
 	}
 	programs := make([]string, len(l.files))
 	for i, file := range l.files {
@@ -98,7 +102,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	if l.workspace != "" {
 		l.imports = besideProgram(l.imports, name, cwd, programs)
 	}
-	if err := CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
+	if err := permission.CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(os.MkdirAll(ownPath, 0o700), os.MkdirAll(denoPath, 0o700)); err != nil {
@@ -110,7 +114,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		if err := fillDenoDir(denoPath, l.codeCache); err != nil {
+		if err := modules.FillDenoDir(denoPath, l.codeCache); err != nil {
 			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
 		if l.codeCache == "" {
@@ -134,10 +138,10 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		if npmrc != "" {
 			files[".npmrc"] = []byte(npmrc)
 		}
-		if err := l.install.complete(); err != nil {
+		if err := l.install.Complete(); err != nil {
 			return nil, err
 		}
-		if err := showModules(around, l.install.dir, denoPath, denoDir); err != nil {
+		if err := modules.ShowModules(around, l.install.Dir, denoPath, denoDir); err != nil {
 			return nil, fmt.Errorf("make the run's directory: %w", err)
 		}
 	} else {
@@ -150,7 +154,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	}
 	args = append(args, e.flags(l.permissions, around, programs, own)...)
 	args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
-	return &startable{supervisor.Command{
+	return &startable{sandbox.Command{
 		Path:    binary,
 		Args:    append(args, l.args...),
 		Env:     append(env, around.Environment()...),
@@ -181,13 +185,13 @@ func besideProgram(imports map[string]string, dir, workspace string, programs []
 }
 
 // surround begins the surroundings of a child.
-func (e *Engine) surround(p Permissions) (*Surroundings, error) {
-	return p.Surround(e.walls, append(supervisor.RunDirs(), e.options.Cache.Dir())...)
+func (e *Engine) surround(p permission.Permissions) (*permission.Surroundings, error) {
+	return p.Surround(e.walls, append(sandbox.RunDirs(), e.options.Cache.Dir())...)
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself
 // needs or forbids.
-func (e *Engine) flags(p Permissions, around *Surroundings, programs []string, own string) []string {
+func (e *Engine) flags(p permission.Permissions, around *permission.Surroundings, programs []string, own string) []string {
 	p = p.With("allow-read", programs...).With("allow-write", "/dev/fd/3").With("deny-write", own)
 	if !around.OwnRoot() { // there the cache has no name
 		p = p.With("deny-write", e.options.Cache.Dir())
@@ -203,7 +207,7 @@ func (e *Engine) environment(denoDir string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	return append(env, Environ(e.options.Env)...)
+	return append(env, permission.Environ(e.options.Env)...)
 }
 
 // withRegistries tells Deno where the packages of the plan came from, which is

@@ -19,14 +19,16 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/deno/binary"
+	"rillbox/supervisor/job"
 )
 
 // ownCache is a cache of the test's own; Deno itself comes from the shared one.
 func ownCache(t *testing.T, dir string, offline bool) func(*deno.Options) {
 	t.Helper()
-	binary, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: cachetest.Open(t)})
+	binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 	cachetest.NeedNetwork(t, err)
 	c, err := cache.Open(dir, cache.Options{Log: cachetest.Logger(t), Offline: offline})
 	if err != nil {
@@ -57,7 +59,7 @@ func TestPackagesSeeNoEnvironment(t *testing.T) {
 	} {
 		r.npm(t, name, "1.0.0", map[string]string{"package.json": `{"name":"` + name + `","version":"1.0.0"}`, "index.js": text})
 		e := newEngine(t, "", ownCache(t, t.TempDir(), false))
-		got := run(t, e, supervisor.Program{Code: `import seen from "` + name + `"; export default seen`})
+		got := run(t, e, job.Program{Code: `import seen from "` + name + `"; export default seen`})
 		if string(got.Value) != "true" {
 			t.Errorf("%s: %s %+v", name, got.Value, got.Error)
 		}
@@ -73,29 +75,29 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 		"sub.js":       `module.exports = "sub";`,
 	})
 	r.npm(t, "deep", "2.0.1", map[string]string{"package.json": `{"name":"deep","version":"2.0.1"}`, "index.js": `module.exports = "*";`})
-	program := supervisor.Program{Code: `import left from "left"; import sub from "left/sub.js"; export default left.pad("x") + sub;`}
+	program := job.Program{Code: `import left from "left"; import sub from "left/sub.js"; export default left.pad("x") + sub;`}
 	dir := t.TempDir()
 
 	var stages []string
 	e := newEngine(t, "", ownCache(t, dir, false))
 	p := program
-	p.Language, p.Timeout = supervisor.TypeScript, time.Minute
-	got, err := e.Run(context.Background(), p, func(ev supervisor.Event) {
-		if ev.Kind == supervisor.Stage {
+	p.Language, p.Timeout = job.TypeScript, time.Minute
+	got, err := e.Run(context.Background(), p, func(ev job.Event) {
+		if ev.Kind == job.Stage {
 			stages = append(stages, ev.Text)
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []supervisor.Package{{Name: "left", Version: "1.2.0", Source: "npm"}}
+	want := []job.Package{{Name: "left", Version: "1.2.0", Source: "npm"}}
 	if string(got.Value) != `"*xsub"` || !slices.Equal(got.Packages, want) || len(got.Stderr.Head) > 0 {
 		t.Errorf("have %s %v stderr=%q error=%+v", got.Value, got.Packages, got.Stderr, got.Error)
 	}
 	if !slices.Contains(stages, "fetching left 1.2.0") || !slices.Contains(stages, "fetching deep 2.0.1") {
 		t.Errorf("the stages do not tell what is fetched: %q", stages)
 	}
-	if none := run(t, e, supervisor.Program{Code: "1"}); got.Installing <= 0 || none.Installing != 0 {
+	if none := run(t, e, job.Program{Code: "1"}); got.Installing <= 0 || none.Installing != 0 {
 		t.Errorf("packages took %v, none %v", got.Installing, none.Installing)
 	}
 	if len(got.Notes) > 0 {
@@ -115,11 +117,11 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 		t.Errorf("offline: %s %v %+v", got.Value, got.Packages, got.Error)
 	}
 	// Another set of the same packages was never planned, and is here all the same.
-	if got := run(t, offline, supervisor.Program{Code: `import d from "deep"; export default d`}); got.Status != supervisor.Failed && string(got.Value) != `"*"` {
+	if got := run(t, offline, job.Program{Code: `import d from "deep"; export default d`}); got.Status != job.Failed && string(got.Value) != `"*"` {
 		t.Errorf("offline, another set: %s %+v", got.Value, got.Error)
 	}
 	start := time.Now()
-	missing := run(t, offline, supervisor.Program{Code: `import "not-here"`})
+	missing := run(t, offline, job.Program{Code: `import "not-here"`})
 	if missing.Error == nil || missing.Error.Message != "npm:not-here is not in the cache, and the network is not reachable" || time.Since(start) > 5*time.Second {
 		t.Errorf("offline, missing: %+v after %v", missing.Error, time.Since(start))
 	}
@@ -137,7 +139,7 @@ func TestAnEndlessAnswerIsTheRegistrysFault(t *testing.T) {
 	t.Cleanup(registry.Close)
 	t.Setenv("NPM_CONFIG_REGISTRY", registry.URL)
 	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
-	r := run(t, e, supervisor.Program{Code: `import "endless"`})
+	r := run(t, e, job.Program{Code: `import "endless"`})
 	want := fmt.Sprintf("npm:endless can't be fetched from %s: it sent more than the 512 MiB that may come at once", strings.TrimPrefix(registry.URL, "http://"))
 	if r.Error == nil || r.Error.Name != "PackageError" || r.Error.Message != want {
 		t.Errorf("%s %+v", r.Status, r.Error)
@@ -158,11 +160,11 @@ func TestWhatUnpacksWithoutEndIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	e := newEngine(t, "", ownCache(t, dir, false))
 	e.LimitUnpacked(32 << 20)
-	r := run(t, e, supervisor.Program{Code: `import "npm:bomb"`})
+	r := run(t, e, job.Program{Code: `import "npm:bomb"`})
 	if want := "npm:bomb can't be installed: with what it needs it unpacks to more than the 32 MiB that an installation may have"; r.Error == nil || r.Error.Name != "PackageError" || r.Error.Message != want {
 		t.Errorf("%s %+v", r.Status, r.Error)
 	}
-	if r := run(t, e, supervisor.Program{Code: `import one from "npm:small"; export default one`}); string(r.Value) != "1" {
+	if r := run(t, e, job.Program{Code: `import one from "npm:small"; export default one`}); string(r.Value) != "1" {
 		t.Errorf("another one: %s %+v", r.Status, r.Error)
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -185,17 +187,17 @@ func TestWaitingForAnotherServersInstallationHasAnEnd(t *testing.T) {
 	t.Cleanup(func() { close(stuck) })
 	t.Setenv("NPM_CONFIG_REGISTRY", registry.URL)
 	dir := t.TempDir()
-	p := supervisor.Program{Language: supervisor.JavaScript, Code: `import "left"`, Timeout: time.Minute}
+	p := job.Program{Language: job.JavaScript, Code: `import "left"`, Timeout: time.Minute}
 	ctx, cancel := context.WithCancel(t.Context())
 	first := newEngine(t, "", ownCache(t, dir, false))
 	var ended sync.WaitGroup
-	ended.Go(func() { _, _ = first.Run(ctx, p, func(supervisor.Event) {}) })
+	ended.Go(func() { _, _ = first.Run(ctx, p, func(job.Event) {}) })
 	defer ended.Wait()
 	defer cancel()
 	<-asked
 	second := newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Limits.InstallTimeout = 200 * time.Millisecond })
-	r, err := second.Run(t.Context(), p, func(supervisor.Event) {})
-	if err != nil || r.Status != supervisor.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, "package installation took longer than 200ms") {
+	r, err := second.Run(t.Context(), p, func(job.Event) {})
+	if err != nil || r.Status != job.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, "package installation took longer than 200ms") {
 		t.Errorf("%s %+v %v", r.Status, r.Error, err)
 	}
 }
@@ -210,7 +212,7 @@ func TestOneDownloadForAllThatAskAtOnce(t *testing.T) {
 		e := newEngine(t, "", ownCache(t, dir, false)) // as another server would have it
 		for range 2 {
 			group.Go(func() {
-				if got := run(t, e, supervisor.Program{Code: `export { default } from "left"`}); string(got.Value) != `"left"` {
+				if got := run(t, e, job.Program{Code: `export { default } from "left"`}); string(got.Value) != `"left"` {
 					t.Errorf("have %s %+v", got.Value, got.Error)
 				}
 			})
@@ -230,7 +232,7 @@ func TestUnreachableNetworkIsSaidWithinFiveSeconds(t *testing.T) {
 	t.Setenv("NPM_CONFIG_REGISTRY", "http://192.0.2.1:81/") // TEST-NET-1: nobody is there
 	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
 	start := time.Now()
-	r := run(t, e, supervisor.Program{Code: `import "left"`})
+	r := run(t, e, job.Program{Code: `import "left"`})
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("took %v", took)
 	}
@@ -244,7 +246,7 @@ func TestCorruptPackageIsFetchedAgain(t *testing.T) {
 	useNPM(t, r)
 	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "good";`})
 	r.files["/mod.ts"] = []byte(`export default "good";`)
-	program := supervisor.Program{Code: `import left from "left"; import mod from "` + r.URL + `/mod.ts"; export default [left, mod];`}
+	program := job.Program{Code: `import left from "left"; import mod from "` + r.URL + `/mod.ts"; export default [left, mod];`}
 	for _, corruption := range []struct {
 		name string
 		do   func(t *testing.T, file string)
@@ -308,28 +310,28 @@ func TestJSRAndURLImports(t *testing.T) {
 	r.files["/b.ts"] = []byte(`export const b: number = 1;`)
 	dir := t.TempDir()
 	allow := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
-	program := supervisor.Program{Code: `import { thing } from "jsr:@some/thing@^1"; import { a } from "` + r.URL + `/mod.ts"; export default [thing(), a];`}
-	want := []supervisor.Package{{Name: r.URL + "/mod.ts", Source: "url"}, {Name: "@some/thing", Version: "1.2.3", Source: "jsr"}}
+	program := job.Program{Code: `import { thing } from "jsr:@some/thing@^1"; import { a } from "` + r.URL + `/mod.ts"; export default [thing(), a];`}
+	want := []job.Package{{Name: r.URL + "/mod.ts", Source: "url"}, {Name: "@some/thing", Version: "1.2.3", Source: "jsr"}}
 	got := run(t, newEngine(t, "", ownCache(t, dir, false), allow), program)
 	if string(got.Value) != `["thing",2]` || !slices.Equal(got.Packages, want) {
 		t.Errorf("have %s %v %+v", got.Value, got.Packages, got.Error)
 	}
 	t.Run("a host that is not allowed", func(t *testing.T) {
 		other := newRegistry(t) // the one that JSR_URL names is always allowed
-		got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.Program{Code: `import "` + other.URL + `/mod.ts"`})
+		got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.Program{Code: `import "` + other.URL + `/mod.ts"`})
 		if got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, other.host()) || !strings.Contains(got.Error.Message, "--allow-import") {
 			t.Errorf("have %s %+v", got.Status, got.Error)
 		}
 	})
 	t.Run("a URL that is not there", func(t *testing.T) {
-		got := run(t, newEngine(t, "", ownCache(t, dir, false), allow), supervisor.Program{Code: `import "` + r.URL + `/none.ts"`})
+		got := run(t, newEngine(t, "", ownCache(t, dir, false), allow), job.Program{Code: `import "` + r.URL + `/none.ts"`})
 		if got.Error == nil || !strings.Contains(got.Error.Message, r.URL+"/none.ts does not exist") {
 			t.Errorf("have %s %+v", got.Status, got.Error)
 		}
 	})
 	t.Run("a JSR package or version that is not there", func(t *testing.T) {
 		for specifier, want := range map[string]string{"jsr:@some/none": "@some/none", "jsr:@some/thing@9": `"9"`} {
-			got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), supervisor.Program{Code: `import "` + specifier + `"`})
+			got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), job.Program{Code: `import "` + specifier + `"`})
 			if got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, want) || strings.Contains(got.Error.Message, "not reachable") {
 				t.Errorf("%s: have %s %+v", specifier, got.Status, got.Error)
 			}
@@ -355,7 +357,7 @@ func TestPackagesOfOtherSystems(t *testing.T) {
 	r.npm(t, "farther", "1.0.0", map[string]string{"package.json": `{"name":"farther","version":"1.0.0"}`})
 	r.npm(t, "near", "1.0.0", map[string]string{"package.json": `{"name":"near","version":"1.0.0"}`, "index.js": `module.exports = "near";`})
 	dir := t.TempDir()
-	program := supervisor.Program{Code: `import native from "native"; export default native`}
+	program := job.Program{Code: `import native from "native"; export default native`}
 	for _, offline := range []bool{false, true} {
 		if got := run(t, newEngine(t, "", ownCache(t, dir, offline)), program); string(got.Value) != `"near"` {
 			t.Errorf("offline %v: %s %+v", offline, got.Value, got.Error)
@@ -370,7 +372,7 @@ func TestAnImportThatMayFail(t *testing.T) {
 for (const load of [() => import("./none.ts"), () => import("./bad.ts")]) await load().catch(() => failed++);`)
 	r.files["/bad.ts"] = []byte(`this is no module(`)
 	allow := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
-	got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), supervisor.Program{Code: `import { failed } from "` + r.URL + `/mod.ts"; export default failed;`})
+	got := run(t, newEngine(t, "", ownCache(t, t.TempDir(), false), allow), job.Program{Code: `import { failed } from "` + r.URL + `/mod.ts"; export default failed;`})
 	if string(got.Value) != "2" {
 		t.Errorf("have %s %s %+v", got.Status, got.Value, got.Error)
 	}
@@ -388,8 +390,8 @@ func TestPackageErrors(t *testing.T) {
 		`require("none")`:        `the npm package "none" does not exist`,
 		`await import("none/x")`: `the npm package "none" does not exist`,
 	} {
-		got := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code})
-		if got.Status != supervisor.Failed || got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, want) {
+		got := run(t, e, job.Program{Language: job.JavaScript, Code: code})
+		if got.Status != job.Failed || got.Error == nil || got.Error.Name != "PackageError" || !strings.Contains(got.Error.Message, want) {
 			t.Errorf("%s: have %s %+v, want %q", code, got.Status, got.Error, want)
 		}
 	}
@@ -397,7 +399,7 @@ func TestPackageErrors(t *testing.T) {
 		t.Errorf("installing a file: %v", err)
 	}
 	packages, err := e.Install(t.Context(), []string{"left@1"}, ignore)
-	if want := []supervisor.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; err != nil || !slices.Equal(packages, want) {
+	if want := []job.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; err != nil || !slices.Equal(packages, want) {
 		t.Errorf("installing: %v, %v", packages, err)
 	}
 }
@@ -407,14 +409,14 @@ func TestRealPackages(t *testing.T) {
 	_, err := e.Install(t.Context(), []string{"lodash@4", "chalk@5", "dayjs@1", "uuid@11", "nanoid@5", "zod@3", "react@19", "react-dom@19", "ms@2", "semver@7", "debug@4", "yaml@2"}, ignore)
 	cachetest.NeedNetwork(t, err)
 	for _, test := range []struct {
-		language supervisor.Language
+		language job.Language
 		code     string
 		packages []string
 		want     string
 	}{
 		{"", `import _ from "lodash"; export default _.chunk([1, 2, 3], 2)`, []string{"lodash@4"}, `[[1,2],[3]]`},
 		{"", `import map from "lodash/map.js"; export default map([1], (x: number) => x + 1)`, []string{"lodash@4"}, `[2]`},
-		{supervisor.JavaScript, `const _ = require("lodash"); const fp = require("lodash/fp"); module.exports = [_.add(1, 2), typeof fp.map]`, []string{"lodash@4"}, `[3,"function"]`},
+		{job.JavaScript, `const _ = require("lodash"); const fp = require("lodash/fp"); module.exports = [_.add(1, 2), typeof fp.map]`, []string{"lodash@4"}, `[3,"function"]`},
 		{"", `import chalk from "npm:chalk@5"; export default chalk.level`, nil, `0`},
 		{"", `import dayjs from "npm:dayjs@1"; export default dayjs("2020-01-02").format("DD/MM/YYYY")`, nil, `"02/01/2020"`},
 		{"", `import { validate, v4 } from "npm:uuid@11"; export default validate(v4())`, nil, `true`},
@@ -425,7 +427,7 @@ func TestRealPackages(t *testing.T) {
 		{"", `import debug from "npm:debug@4"; debug("x")("y"); export default "quiet"`, nil, `"quiet"`},
 		{"", `import { parse } from "npm:yaml@2"; export default parse("a: [1, 2]")`, nil, `{"a":[1,2]}`},
 	} {
-		got := run(t, e, supervisor.Program{Language: test.language, Code: test.code, Packages: test.packages})
+		got := run(t, e, job.Program{Language: test.language, Code: test.code, Packages: test.packages})
 		if string(got.Value) != test.want || len(got.Stderr.Head) > 0 {
 			t.Errorf("%s: have %s, want %s (stderr %q, error %+v)", test.code, got.Value, test.want, got.Stderr, got.Error)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // overwrite changes what is cached, as somebody could who has this user's rights.
@@ -59,8 +59,8 @@ func TestChangedModulesAreNotAdopted(t *testing.T) {
 		for _, in := range []string{"deno", "trees/modules/*/files"} {
 			t.Run(row.name+" in "+in, func(t *testing.T) {
 				dir := t.TempDir()
-				program := func(specifier string) supervisor.Program {
-					return supervisor.Program{Code: `import x from ` + specifier + `; export default x`}
+				program := func(specifier string) job.Program {
+					return job.Program{Code: `import x from ` + specifier + `; export default x`}
 				}
 				if got := run(t, newEngine(t, "", ownCache(t, dir, false), imports), program(row.first)); got.Error != nil {
 					t.Fatal(got.Error)
@@ -74,7 +74,7 @@ func TestChangedModulesAreNotAdopted(t *testing.T) {
 					if got := run(t, newEngine(t, "", ownCache(t, dir, false), imports), program(specifier)); string(got.Value) != row.want {
 						t.Errorf("%s: have %s %+v", specifier, got.Value, got.Error)
 					}
-					s := openSession(t, newEngine(t, "", ownCache(t, dir, false), imports), supervisor.TypeScript)
+					s := openSession(t, newEngine(t, "", ownCache(t, dir, false), imports), job.TypeScript)
 					if got := s.cell(`import x from ` + specifier + `; x`); string(got.Value) != row.want {
 						t.Errorf("a cell, %s: have %s %+v", specifier, got.Value, got.Error)
 					}
@@ -92,12 +92,12 @@ func TestNewPlansOffline(t *testing.T) {
 	r.versions(t, "right", "1.0.0")
 	dir := t.TempDir()
 	for _, name := range []string{"left", "right"} {
-		if got := run(t, newEngine(t, "", ownCache(t, dir, false)), supervisor.Program{Code: `import "` + name + `"`}); got.Error != nil {
+		if got := run(t, newEngine(t, "", ownCache(t, dir, false)), job.Program{Code: `import "` + name + `"`}); got.Error != nil {
 			t.Fatal(got.Error)
 		}
 	}
 	r.Close()
-	got := run(t, newEngine(t, "", ownCache(t, dir, true)), supervisor.Program{Code: `import l from "left@1"; import r from "right@^1"; export default l + r`})
+	got := run(t, newEngine(t, "", ownCache(t, dir, true)), job.Program{Code: `import l from "left@1"; import r from "right@^1"; export default l + r`})
 	if string(got.Value) != `"left 1.0.0right 1.0.0"` {
 		t.Errorf("have %s %+v", got.Value, got.Error)
 	}
@@ -112,7 +112,7 @@ func TestOtherPlansAreNotThere(t *testing.T) {
 	r.npm(t, "yours", "1.0.0", map[string]string{"package.json": `{"name":"yours","version":"1.0.0"}`, "index.js": `exports.here = __filename`})
 	dir := t.TempDir()
 	e := newEngine(t, "", ownCache(t, dir, false))
-	if got := run(t, e, supervisor.Program{Code: `import "mine"`}); got.Error != nil {
+	if got := run(t, e, job.Program{Code: `import "mine"`}); got.Error != nil {
 		t.Fatal(got.Error)
 	}
 	const tries = `import { createRequire } from "node:module";
@@ -125,14 +125,14 @@ func TestOtherPlansAreNotThere(t *testing.T) {
 			try { require2(name); found.push(name) } catch {}
 		}
 		`
-	if got := run(t, e, supervisor.Program{Code: tries + "export default found"}); string(got.Value) != "[]" {
+	if got := run(t, e, job.Program{Code: tries + "export default found"}); string(got.Value) != "[]" {
 		t.Errorf("a run found %s %+v", got.Value, got.Error)
 	}
-	s := openSession(t, e, supervisor.TypeScript)
+	s := openSession(t, e, job.TypeScript)
 	if got := s.cell(tries + "found"); string(got.Value) != "[]" {
 		t.Errorf("a cell found %s %+v", got.Value, got.Error)
 	}
-	if got := run(t, e, supervisor.Program{Code: strings.Replace(tries, "yours from", "mine from \"mine\"; import yours from", 1) + "export default found.length"}); string(got.Value) == "0" {
+	if got := run(t, e, job.Program{Code: strings.Replace(tries, "yours from", "mine from \"mine\"; import yours from", 1) + "export default found.length"}); string(got.Value) == "0" {
 		t.Errorf("the tries are none: %+v", got.Error)
 	}
 }
@@ -152,10 +152,10 @@ func TestRedirectedImports(t *testing.T) {
 	code := `import x from "` + redirect.URL + `/mod.ts";`
 	for _, offline := range []bool{false, true} {
 		e := newEngine(t, "", ownCache(t, dir, offline), imports)
-		if got := run(t, e, supervisor.Program{Code: code + "export default x"}); string(got.Value) != `"b"` {
+		if got := run(t, e, job.Program{Code: code + "export default x"}); string(got.Value) != `"b"` {
 			t.Errorf("have %s %+v", got.Value, got.Error)
 		}
-		s := openSession(t, e, supervisor.TypeScript)
+		s := openSession(t, e, job.TypeScript)
 		if got := s.cell(code + "x"); string(got.Value) != `"b"` {
 			t.Errorf("a cell: have %s %+v", got.Value, got.Error)
 		}

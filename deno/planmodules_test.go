@@ -12,7 +12,10 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/deno/binary"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
 )
 
 // A cache that an earlier version wrote has plans, and nothing that tells that
@@ -28,24 +31,24 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		binary, err := Locate(t.Context(), LocateOptions{Cache: cachetest.Open(t)})
+		binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 		cachetest.NeedNetwork(t, err)
-		e, err := New(Options{Cache: c, DenoPath: binary.Path, Limits: supervisor.DefaultLimits(), Policy: row.policy})
+		e, err := New(Options{Cache: c, DenoPath: binary.Path, Limits: job.DefaultLimits(), Policy: row.policy})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(e.Close)
-		roots := []specifier{{scheme: "npm", name: "old"}}
+		roots := []modules.Specifier{{Scheme: "npm", Name: "old"}}
 		planted := filepath.Join(c.DenoDir(), "npm/registry.example/old/1.0.0")
 		if err := errors.Join(os.MkdirAll(planted, 0o700), os.WriteFile(filepath.Join(planted, "package.json"), []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Put(t.Context(), "plan", newFetcher(e.planner, binary.Path, e.options.Permissions, roots, nil).key(), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
+		if _, err := c.Put(t.Context(), "plan", modules.NewFetcher(e.planner, binary.Path, e.options.Permissions, roots, nil).Key(), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
-			_, err = e.planner.plan(t.Context(), binary.Path, e.options.Permissions, []specifier{{scheme: "npm", name: name}}, func(supervisor.Event) {})
-			var missing *PackageError
+			_, err = e.planner.Plan(t.Context(), binary.Path, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, func(job.Event) {})
+			var missing *modules.PackageError
 			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || cache.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)
 			}
@@ -72,7 +75,7 @@ func TestSessionModulesAreCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := plan{Lock: []byte(`{}`), dir: view, Modules: []string{"npm/jsr.example/@jsr/a__b/1.0.0", "npm/registry.example/left/1.0.0", "remote/https/host.example/0123"}}
+	p := modules.Plan{Lock: []byte(`{}`), Dir: view, Modules: []string{"npm/jsr.example/@jsr/a__b/1.0.0", "npm/registry.example/left/1.0.0", "remote/https/host.example/0123"}}
 	if err := m.add(p); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,11 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 func withPolicy(p cache.Policy) func(*deno.Options) {
@@ -64,9 +67,9 @@ func (r *registry) release(t *testing.T, name, version string, files map[string]
 }
 
 // refused checks that a program did not run because of its packages.
-func refused(t *testing.T, what string, got supervisor.Result, wants ...string) {
+func refused(t *testing.T, what string, got job.Result, wants ...string) {
 	t.Helper()
-	if got.Status != supervisor.Failed || got.Error == nil || got.Error.Name != "PackageError" || len(got.Stdout.Head) > 0 {
+	if got.Status != job.Failed || got.Error == nil || got.Error.Name != "PackageError" || len(got.Stdout.Head) > 0 {
 		t.Errorf("%s: have %s, stdout %q, %+v", what, got.Status, got.Stdout, got.Error)
 		return
 	}
@@ -112,29 +115,29 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 	const evil = `the operator denied package "evil": the list of denied ones has "evil"`
 	rows := []struct {
 		name    string
-		program supervisor.Program
+		program job.Program
 		want    []string
 	}{
-		{"bare import", supervisor.Program{Code: `console.log(1); import "evil"`}, []string{evil}},
-		{"npm: import", supervisor.Program{Code: `console.log(1); import "npm:evil@1"`}, []string{evil}},
-		{"another case", supervisor.Program{Code: `console.log(1); import "npm:EVIL@1"`}, []string{evil}},
-		{"dynamic import", supervisor.Program{Code: `console.log(1); await import("evil/x.js")`}, []string{evil}},
-		{"require", supervisor.Program{Language: supervisor.JavaScript, Code: `console.log(1); require("evil")`}, []string{evil}},
-		{"packages", supervisor.Program{Code: `console.log(1)`, Packages: []string{"evil@1"}}, []string{evil}},
-		{"transitive", supervisor.Program{Code: `console.log(1); import "left"`}, []string{evil, "left needs it"}},
-		{"jsr:", supervisor.Program{Code: `console.log(1); import "jsr:@bad/thing"`}, []string{`the operator denied package "@bad/thing"`}},
-		{"jsr by URL", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/@bad/thing/1.0.0/mod.ts"`}, []string{"the operator denied URL", "@bad/thing"}},
-		{"URL that names it", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/evil@1/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
-		{"jsr by npm", supervisor.Program{Code: `console.log(1); import "npm:@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing": the list of denied ones has "jsr:@bad/*"`}},
-		{"jsr by npm, bare", supervisor.Program{Code: `console.log(1); import "@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
-		{"jsr by npm, transitive", supervisor.Program{Code: `console.log(1); import "uses-jsr"`}, []string{`the operator denied package "@jsr/bad__thing"`, "uses-jsr needs it"}},
-		{"by an alias", supervisor.Program{Code: `console.log(1); import "by-alias"`}, []string{evil}},
-		{"jsr by an alias", supervisor.Program{Code: `console.log(1); import "jsr-by-alias"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
-		{"URL whose query names it", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=evil@1"`}, []string{"the operator denied URL", "deps=evil"}},
-		{"URL that names it after a semicolon", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/;evil.ts?x=;evil"`}, []string{"the operator denied URL"}},
-		{"URL that names it before an ampersand", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/evil&x.ts"`}, []string{"the operator denied URL"}},
-		{"URL that may name anything", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=%2565vil"`}, []string{"the operator denied URL", "can't be told"}},
-		{"URL that leads there", supervisor.Program{Code: `console.log(1); import "` + r.URL + `/lib/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
+		{"bare import", job.Program{Code: `console.log(1); import "evil"`}, []string{evil}},
+		{"npm: import", job.Program{Code: `console.log(1); import "npm:evil@1"`}, []string{evil}},
+		{"another case", job.Program{Code: `console.log(1); import "npm:EVIL@1"`}, []string{evil}},
+		{"dynamic import", job.Program{Code: `console.log(1); await import("evil/x.js")`}, []string{evil}},
+		{"require", job.Program{Language: job.JavaScript, Code: `console.log(1); require("evil")`}, []string{evil}},
+		{"packages", job.Program{Code: `console.log(1)`, Packages: []string{"evil@1"}}, []string{evil}},
+		{"transitive", job.Program{Code: `console.log(1); import "left"`}, []string{evil, "left needs it"}},
+		{"jsr:", job.Program{Code: `console.log(1); import "jsr:@bad/thing"`}, []string{`the operator denied package "@bad/thing"`}},
+		{"jsr by URL", job.Program{Code: `console.log(1); import "` + r.URL + `/@bad/thing/1.0.0/mod.ts"`}, []string{"the operator denied URL", "@bad/thing"}},
+		{"URL that names it", job.Program{Code: `console.log(1); import "` + r.URL + `/evil@1/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
+		{"jsr by npm", job.Program{Code: `console.log(1); import "npm:@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing": the list of denied ones has "jsr:@bad/*"`}},
+		{"jsr by npm, bare", job.Program{Code: `console.log(1); import "@jsr/bad__thing"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
+		{"jsr by npm, transitive", job.Program{Code: `console.log(1); import "uses-jsr"`}, []string{`the operator denied package "@jsr/bad__thing"`, "uses-jsr needs it"}},
+		{"by an alias", job.Program{Code: `console.log(1); import "by-alias"`}, []string{evil}},
+		{"jsr by an alias", job.Program{Code: `console.log(1); import "jsr-by-alias"`}, []string{`the operator denied package "@jsr/bad__thing"`}},
+		{"URL whose query names it", job.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=evil@1"`}, []string{"the operator denied URL", "deps=evil"}},
+		{"URL that names it after a semicolon", job.Program{Code: `console.log(1); import "` + r.URL + `/;evil.ts?x=;evil"`}, []string{"the operator denied URL"}},
+		{"URL that names it before an ampersand", job.Program{Code: `console.log(1); import "` + r.URL + `/evil&x.ts"`}, []string{"the operator denied URL"}},
+		{"URL that may name anything", job.Program{Code: `console.log(1); import "` + r.URL + `/bundle.ts?deps=%2565vil"`}, []string{"the operator denied URL", "can't be told"}},
+		{"URL that leads there", job.Program{Code: `console.log(1); import "` + r.URL + `/lib/mod.ts"`}, []string{"the operator denied URL", "/evil@1/mod.ts"}},
 	}
 	dir := t.TempDir()
 	for _, state := range []string{"never fetched", "all in the cache"} {
@@ -181,14 +184,14 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 	allowed := `"good","good"`
 	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": `exports.here = __filename`})
 	open := newEngine(t, "", ownCache(t, dir, false), imports)
-	asked := run(t, open, supervisor.Program{Code: code, Packages: []string{"evil", "jsr:@bad/thing", r.URL + "/evil@1/mod.ts"}})
+	asked := run(t, open, job.Program{Code: code, Packages: []string{"evil", "jsr:@bad/thing", r.URL + "/evil@1/mod.ts"}})
 	if !strings.HasPrefix(string(asked.Value), "["+allowed+`,"evil","evil","bad","evil","refused","evil"`) {
 		t.Errorf("the tries are none: where all was asked for they gave %s %+v", asked.Value, asked.Error)
 	}
-	if unasked := run(t, open, supervisor.Program{Code: code}); string(unasked.Value) != "["+allowed+strings.Repeat(`,"refused"`, 8)+"]" {
+	if unasked := run(t, open, job.Program{Code: code}); string(unasked.Value) != "["+allowed+strings.Repeat(`,"refused"`, 8)+"]" {
 		t.Errorf("what others asked for is there: have %s %+v", unasked.Value, unasked.Error)
 	}
-	held := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy)), supervisor.Program{Code: code})
+	held := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy)), job.Program{Code: code})
 	if want := "[" + allowed + strings.Repeat(`,"refused"`, 8) + "]"; string(held.Value) != want {
 		t.Errorf("with the policy: have %s %+v, want %s", held.Value, held.Error, want)
 	}
@@ -218,11 +221,11 @@ func TestOnlyAllowedPackagesAndRegistries(t *testing.T) {
 		{cache.Policy{Deny: []string{"host:127.*"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
 		{cache.Policy{Deny: []string{"*"}}, `import x from "node:path"; console.log(x.sep)`, ""},
 	} {
-		got := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(row.policy)), supervisor.Program{Code: row.code})
+		got := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(row.policy)), job.Program{Code: row.code})
 		switch {
 		case row.want != "":
 			refused(t, row.code, got, row.want)
-		case got.Status != supervisor.Completed:
+		case got.Status != job.Completed:
 			t.Errorf("%+v %s: %s %+v", row.policy, row.code, got.Status, got.Error)
 		}
 	}
@@ -237,15 +240,15 @@ func TestFetchingTurnedOff(t *testing.T) {
 	r.npm(t, "left", "1.0.0", map[string]string{"package.json": `{"name":"left","version":"1.0.0"}`, "index.js": `module.exports = "left"`})
 	r.npm(t, "right", "1.0.0", map[string]string{"package.json": `{"name":"right","version":"1.0.0"}`, "index.js": ``})
 	dir := t.TempDir()
-	if got := run(t, newEngine(t, "", ownCache(t, dir, false)), supervisor.Program{Code: `import "left"`}); got.Error != nil {
+	if got := run(t, newEngine(t, "", ownCache(t, dir, false)), job.Program{Code: `import "left"`}); got.Error != nil {
 		t.Fatal(got.Error)
 	}
 	asked := r.requests()
 	off := newEngine(t, "", ownCache(t, dir, false), withPolicy(cache.Policy{NoFetch: true}))
-	if got := run(t, off, supervisor.Program{Code: `import x from "left"; export default x`}); string(got.Value) != `"left"` {
+	if got := run(t, off, job.Program{Code: `import x from "left"; export default x`}); string(got.Value) != `"left"` {
 		t.Errorf("what is in the cache: %+v", got.Error)
 	}
-	refused(t, "what is not", run(t, off, supervisor.Program{Code: `console.log(1); import "right"`}), "npm:right is not in the cache, and the operator turned fetching off")
+	refused(t, "what is not", run(t, off, job.Program{Code: `console.log(1); import "right"`}), "npm:right is not in the cache, and the operator turned fetching off")
 	if r.requests() != asked {
 		t.Error("the registry was asked")
 	}
@@ -278,7 +281,7 @@ func TestMinimumReleaseAge(t *testing.T) {
 	aged := func(age time.Duration) *deno.Engine {
 		return newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(cache.Policy{MinReleaseAge: age}))
 	}
-	program := supervisor.Program{Code: `import x from "left"; export default x`}
+	program := job.Program{Code: `import x from "left"; export default x`}
 	for _, row := range []struct {
 		age  time.Duration
 		want string
@@ -292,7 +295,7 @@ func TestMinimumReleaseAge(t *testing.T) {
 		`import "npm:untold"`:           "the registry does not tell when untold 1.0.0 was released",
 		`import "` + r.URL + `/mod.ts"`: "minimum release age, which a URL such as",
 	} {
-		refused(t, code, run(t, aged(7*day), supervisor.Program{Code: "console.log(1);" + code}), want)
+		refused(t, code, run(t, aged(7*day), job.Program{Code: "console.log(1);" + code}), want)
 	}
 	refused(t, "all too young", run(t, aged(100*day), program), "min_release_age")
 }
@@ -326,7 +329,7 @@ func TestNothingPrivateIsFetchedForAProgram(t *testing.T) {
 	}))
 	t.Cleanup(redirect.Close)
 	redirecting := strings.TrimPrefix(redirect.URL, "http://")
-	anything, err := deno.Parse([]string{"--allow-import"})
+	anything, err := permission.Parse([]string{"--allow-import"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +356,7 @@ func TestNothingPrivateIsFetchedForAProgram(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			start := time.Now()
-			got := run(t, engine(redirecting), supervisor.Program{Code: `console.log(1); import "` + row.address + `"`})
+			got := run(t, engine(redirecting), job.Program{Code: `console.log(1); import "` + row.address + `"`})
 			refused(t, row.address, got, private, "allow_import")
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("took %v", took)
@@ -364,7 +367,7 @@ func TestNothingPrivateIsFetchedForAProgram(t *testing.T) {
 		t.Errorf("the inside was asked %d times", asked.Load())
 	}
 	t.Run("unless the operator names it", func(t *testing.T) {
-		program := supervisor.Program{Code: `import x from "http://localhost:` + port + `/x.ts"; export default x`}
+		program := job.Program{Code: `import x from "http://localhost:` + port + `/x.ts"; export default x`}
 		if got := run(t, engine("localhost:"+port), program); string(got.Value) != `"inside"` {
 			t.Errorf("have %+v", got.Error)
 		}
@@ -388,7 +391,7 @@ func TestImportsStayOnTheListOfHosts(t *testing.T) {
 		redirect.URL + "/a.ts": engine,
 		inside.URL + "/x.ts":   byDefault,
 	} {
-		refused(t, address, run(t, e, supervisor.Program{Code: `console.log(1); import "` + address + `"`}), "are not allowed here", "--allow-import", strings.TrimPrefix(inside.URL, "http://127.0.0.1"))
+		refused(t, address, run(t, e, job.Program{Code: `console.log(1); import "` + address + `"`}), "are not allowed here", "--allow-import", strings.TrimPrefix(inside.URL, "http://127.0.0.1"))
 	}
 	if asked.Load() != 0 {
 		t.Errorf("a host that is not listed was asked %d times", asked.Load())
@@ -398,7 +401,7 @@ func TestImportsStayOnTheListOfHosts(t *testing.T) {
 func TestRefusedPackagesAreToldAsPackageErrors(t *testing.T) {
 	e := newEngine(t, "", ownCache(t, t.TempDir(), true), withPolicy(cache.Policy{Deny: []string{"evil"}}))
 	_, err := e.Install(t.Context(), []string{"evil"}, ignore)
-	var missing *deno.PackageError
+	var missing *modules.PackageError
 	if !errors.As(err, &missing) || cache.IsOffline(err) || !slices.Contains(strings.Fields(err.Error()), "denied") {
 		t.Errorf("have %v", err)
 	}

@@ -7,44 +7,46 @@ import (
 	"errors"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/wire"
 )
 
 // Run runs one program in one fresh Deno process.
-func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (r supervisor.Result, err error) {
+func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (r job.Result, err error) {
 	permissions, err := e.options.Permissions.Narrow(p.Permissions)
 	if err != nil {
-		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
+		return job.Result{}, job.Refuse("%v", err)
 	}
-	scan, scanned := e.scanners.of(ctx)
+	scan, scanned := e.scanners.Of(ctx)
 	defer scanned()
-	var m module
+	var m modules.Module
 	var wrong error
 	inspected := make(chan struct{})
 	go func() { // as long as finding Deno takes
 		defer close(inspected)
-		m, wrong = inspect(p, scan)
+		m, wrong = modules.Inspect(p, scan)
 	}()
 	binary, err := e.locate(ctx, emit)
 	<-inspected
 	if ctx.Err() != nil {
-		return CancelledBefore(), nil
+		return wire.CancelledBefore(), nil
 	}
 	if wrong != nil {
-		return supervisor.Result{}, wrong
+		return job.Result{}, wrong
 	}
-	wanted, unresolved := resolve(m.imports, p.Packages)
+	wanted, unresolved := modules.Resolve(m.Imports, p.Packages)
 	if unresolved != nil {
 		return packageFailure(unresolved), nil
 	}
 	if err != nil {
-		return supervisor.Result{}, err
+		return job.Result{}, err
 	}
-	var install plan
+	var install modules.Plan
 	var installing time.Duration
-	if len(wanted.roots) > 0 {
+	if len(wanted.Roots) > 0 {
 		began := time.Now()
-		install, err = e.planner.plan(ctx, binary.Path, permissions, wanted.roots, emit)
+		install, err = e.planner.Plan(ctx, binary.Path, permissions, wanted.Roots, emit)
 		installing = time.Since(began)
 		if err != nil {
 			return unplanned(err, installing)
@@ -54,25 +56,25 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 		permissions: permissions,
 		workspace:   p.Workspace,
 		readOnly:    p.ReadOnly,
-		imports:     wanted.imports,
+		imports:     wanted.Imports,
 		install:     install,
-		codeCache:   e.codeCaches.of(ctx, wanted.modules, install),
-		files:       []string{m.file},
+		codeCache:   e.codeCaches.Of(ctx, wanted.Modules, install),
+		files:       []string{m.File},
 		args:        p.Args,
 		combined:    p.Combined,
 	})
 	defer ended()
 	if err != nil {
-		return supervisor.Result{}, err
+		return job.Result{}, err
 	}
-	process := m.usesProcess() || len(wanted.roots) > 0 && !install.NoProcess
+	process := m.UsesProcess() || len(wanted.Roots) > 0 && !install.NoProcess
 	r, err = w.run(ctx, p, m, process, e.options.Limits, emit)
 	if err != nil {
-		return supervisor.Result{}, err
+		return job.Result{}, err
 	}
 	addSyntaxHints(&r, p, m, scan)
 	r.Packages, r.Installing = install.Packages, installing
-	if m.tooHard {
+	if m.TooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}
 	return r, nil
@@ -80,14 +82,14 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 
 // unplanned is the result of a program whose packages could not be planned; the error
 // is ours.
-func unplanned(err error, installing time.Duration) (r supervisor.Result, _ error) {
-	var missing *PackageError
-	var ended endedError
+func unplanned(err error, installing time.Duration) (r job.Result, _ error) {
+	var missing *modules.PackageError
+	var ended modules.EndedError
 	switch {
 	case errors.As(err, &missing):
 		r = packageFailure(missing)
 	case errors.As(err, &ended):
-		r = Outcome{}.Into(ended.exit)
+		r = wire.Outcome{}.Into(ended.Exit)
 	default:
 		return r, err
 	}
@@ -96,10 +98,10 @@ func unplanned(err error, installing time.Duration) (r supervisor.Result, _ erro
 }
 
 // packageFailure is the result of a program whose packages can't be had.
-func packageFailure(err error) supervisor.Result {
-	return supervisor.Result{
-		Status:   supervisor.Failed,
+func packageFailure(err error) job.Result {
+	return job.Result{
+		Status:   job.Failed,
 		ExitCode: 1,
-		Error:    &supervisor.GuestError{Name: "PackageError", Message: err.Error()},
+		Error:    &job.GuestError{Name: "PackageError", Message: err.Error()},
 	}
 }

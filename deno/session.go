@@ -17,8 +17,13 @@ import (
 	"sync"
 	"time"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // A session is one Deno process that evaluates one cell after the other. Its entry
@@ -36,17 +41,17 @@ import (
 // secret: the process told it before any guest code came.
 type session struct {
 	engine   *Engine
-	language supervisor.Language
+	language job.Language
 	// permissions are those for imports; what the guest may do was decided at the start.
-	permissions Permissions
-	child       *supervisor.Child
+	permissions permission.Permissions
+	child       *sandbox.Child
 	inspector   *inspector
 	object      string // names session.ts's Session
 	modules     *sessionModules
 	stdin       *cellInput
 	pauses      pauses
 	ended       chan struct{}
-	exit        supervisor.Exit // set when ended is closed
+	exit        sandbox.Exit // set when ended is closed
 
 	// Used by the cell that runs; the supervisor runs one at a time.
 	cells    int
@@ -54,22 +59,22 @@ type session struct {
 	jsx      string // the package that made the last elements of JSX
 
 	mu    sync.Mutex
-	shown *displays // of the cell that runs
-	wrong error     // why a frame can't be used
+	shown *wire.Displays // of the cell that runs
+	wrong error          // why a frame can't be used
 }
 
-var _ supervisor.SessionOpener = (*Engine)(nil)
+var _ job.SessionOpener = (*Engine)(nil)
 
 // OpenSession starts a process for one session.
-func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, emit func(supervisor.Event)) (supervisor.Session, error) {
+func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit func(job.Event)) (job.Session, error) {
 	granted, err := e.options.Permissions.Narrow(o.Permissions)
 	if err != nil {
-		return nil, &supervisor.ProgramError{Text: err.Error()}
+		return nil, job.Refuse("%v", err)
 	}
 	if _, err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
-	dir, err := supervisor.NewRunDir()
+	dir, err := sandbox.NewRunDir()
 	if err != nil {
 		return nil, err
 	}
@@ -99,23 +104,11 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 	return s, nil
 }
 
-// withWorkspace adds the permissions that a workspace brings, if there is one.
-func withWorkspace(p Permissions, workspace string, readOnly bool) Permissions {
-	if workspace == "" {
-		return p
-	}
-	p = p.With("allow-read", workspace)
-	if !readOnly {
-		p = p.With("allow-write", workspace)
-	}
-	return p
-}
-
 // inspectorLog has Deno tell the inspector's address, and errors, and nothing else.
 const inspectorLog = "DENO_LOG=error,deno_inspector_server=info/Debugger listening|rror"
 
 // command writes the session's files into dir and says how to start Deno there.
-func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable, err error) {
+func (s *session) command(dir string, o job.SessionOptions) (p *startable, err error) {
 	e := s.engine
 	around, err := e.surround(s.permissions)
 	if err != nil {
@@ -127,26 +120,26 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 		}
 	}()
 	ownPath := filepath.Join(dir, ownDir)
-	denoPath, modules := filepath.Join(ownPath, "deno"), filepath.Join(ownPath, "modules")
-	if err := MakeDenoDir(denoPath); err != nil {
+	denoPath, modulesPath := filepath.Join(ownPath, "deno"), filepath.Join(ownPath, "modules")
+	if err := modules.MakeDenoDir(denoPath); err != nil {
 		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
-	if s.modules, err = newSessionModules(modules); err != nil {
+	if s.modules, err = newSessionModules(modulesPath); err != nil {
 		return nil, err
 	}
-	binary := around.See(e.binary.Path, binaryName, launcher.Read|launcher.Execute)
-	guest := around.See(e.guest, guestName, launcher.Read)
-	denoDir := around.See(denoPath, filepath.Join(programName, "deno"), launcher.Read|launcher.Write)
-	if err := showModules(around, modules, denoPath, denoDir); err != nil {
+	binary := around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)
+	guest := around.See(e.guest, permission.GuestName, launcher.Read)
+	denoDir := around.See(denoPath, filepath.Join(permission.ProgramName, "deno"), launcher.Read|launcher.Write)
+	if err := modules.ShowModules(around, modulesPath, denoPath, denoDir); err != nil {
 		return nil, fmt.Errorf("make the session's directory: %w", err)
 	}
 	around.Dial()
 	permissions, cwd := s.permissions, o.Workspace
 	if cwd != "" {
 		cwd = around.Workspace(cwd, o.ReadOnly)
-		permissions = withWorkspace(permissions, cwd, o.ReadOnly)
+		permissions = permissions.WithWorkspace(cwd, o.ReadOnly)
 	}
-	if err := CheckPaths(cwd, denoDir, e.options.Cache.Dir()); err != nil {
+	if err := permission.CheckPaths(cwd, denoDir, e.options.Cache.Dir()); err != nil {
 		return nil, err
 	}
 	var stdin *os.File
@@ -159,7 +152,7 @@ func (s *session) command(dir string, o supervisor.SessionOptions) (p *startable
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	args = append(append(args, e.flags(permissions, around, nil, denoDir)...), filepath.Join(guest, "session.js"))
-	return &startable{supervisor.Command{
+	return &startable{sandbox.Command{
 		Path:    binary,
 		Args:    args,
 		Env:     slices.Concat(e.environment(denoDir), around.Environment(), []string{inspectorLog, "NPM_CONFIG_REGISTRY=" + sessionRegistry, "JSR_NPM_URL=" + sessionRegistry}),
@@ -180,8 +173,8 @@ func (s *session) begin(ctx context.Context) error {
 	defer cancel()
 	var told bytes.Buffer
 	address := make(chan string, 1)
-	s.child.Attach(context.Background(), func(ev supervisor.Event) {
-		if ev.Kind != supervisor.Stderr || told.Len() > maxExplained {
+	s.child.Attach(context.Background(), func(ev job.Event) {
+		if ev.Kind != job.Stderr || told.Len() > modules.MaxExplained {
 			return
 		}
 		told.Write(ev.Data)
@@ -213,7 +206,7 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-var inspectorAddress = pattern(`Debugger listening on (ws://127\.0\.0\.1:\d+/[0-9a-f-]{36})\n`)
+var inspectorAddress = modules.Pattern(`Debugger listening on (ws://127\.0\.0\.1:\d+/[0-9a-f-]{36})\n`)
 
 // connect gives the entry module what it waits for, and takes what it offers.
 func (s *session) connect(ctx context.Context, address string) error {
@@ -261,7 +254,7 @@ func (s *session) connect(ctx context.Context, address string) error {
 		return err
 	}
 	if s.object = taken.Result.ObjectID; s.object == "" {
-		return fmt.Errorf("%w: session.ts offers nothing", ErrProtocol)
+		return fmt.Errorf("%w: session.ts offers nothing", wire.ErrProtocol)
 	}
 	return nil
 }
@@ -282,22 +275,22 @@ func (s *session) takeFrame(params json.RawMessage) {
 		Payload string `json:"payload"`
 	}
 	err := json.Unmarshal(params, &called)
-	var frame Frame
+	var frame wire.Frame
 	if err == nil {
-		frame, err = decodeFrame([]byte(called.Payload))
+		frame, err = wire.DecodeFrame([]byte(called.Payload))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
-	case frame.Type != DisplayFrame:
-		err = fmt.Errorf("%w: a frame of type %.40q in a session", ErrProtocol, frame.Type)
+	case frame.Type != wire.DisplayFrame:
+		err = fmt.Errorf("%w: a frame of type %.40q in a session", wire.ErrProtocol, frame.Type)
 	case s.shown != nil: // nil between two cells
-		err = s.shown.add(frame)
+		err = s.shown.Add(frame)
 	}
 	if err != nil {
 		s.wrong = err
-		s.child.Kill(supervisor.Crashed, err.Error())
+		s.child.Kill(job.Crashed, err.Error())
 	}
 }
 
@@ -309,6 +302,6 @@ func (s *session) Ended() <-chan struct{} { return s.ended }
 
 // Close ends the process and waits for its end.
 func (s *session) Close() {
-	s.child.Kill(supervisor.Cancelled, "the session was ended")
+	s.child.Kill(job.Cancelled, "the session was ended")
 	<-s.ended
 }

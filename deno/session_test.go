@@ -15,25 +15,26 @@ import (
 	"time"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // testSession is a session with the workspace that it has.
 type testSession struct {
-	supervisor.Session
+	job.Session
 	t         testing.TB
 	workspace string
-	language  supervisor.Language
+	language  job.Language
 }
 
-func openSession(t testing.TB, e *deno.Engine, language supervisor.Language) *testSession {
+func openSession(t testing.TB, e *deno.Engine, language job.Language) *testSession {
 	t.Helper()
-	workspace, err := supervisor.NewRunDir()
+	workspace, err := sandbox.NewRunDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(workspace) })
-	s, err := e.OpenSession(t.Context(), supervisor.SessionOptions{Language: language, Workspace: workspace}, ignore)
+	s, err := e.OpenSession(t.Context(), job.SessionOptions{Language: language, Workspace: workspace}, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +42,11 @@ func openSession(t testing.TB, e *deno.Engine, language supervisor.Language) *te
 	return &testSession{s, t, workspace, language}
 }
 
-func (s *testSession) run(p supervisor.Program) supervisor.Result {
+func (s *testSession) run(p job.Program) job.Result {
 	s.t.Helper()
 	p.Language = s.language
 	if p.Timeout == 0 {
-		p.Timeout = supervisor.DefaultLimits().Timeout
+		p.Timeout = job.DefaultLimits().Timeout
 	}
 	r, err := s.Run(context.WithoutCancel(s.t.Context()), p, ignore)
 	if err != nil {
@@ -54,21 +55,21 @@ func (s *testSession) run(p supervisor.Program) supervisor.Result {
 	return r
 }
 
-func (s *testSession) cell(code string) supervisor.Result {
+func (s *testSession) cell(code string) job.Result {
 	s.t.Helper()
-	return s.run(supervisor.Program{Code: code})
+	return s.run(job.Program{Code: code})
 }
 
 // step is one cell of a transcript and what must come of it.
 type step struct {
-	program supervisor.Program
+	program job.Program
 	value   string // JSON
 	stdout  string
 	err     string // how the error begins, with its name
 	trace   string // the traceback, without its first line
 	shows   string // the MIME types of what is shown, sorted
-	status  supervisor.Status
-	state   supervisor.State
+	status  job.Status
+	state   job.State
 }
 
 func (s *testSession) play(steps []step) {
@@ -76,9 +77,9 @@ func (s *testSession) play(steps []step) {
 	for i, step := range steps {
 		r := s.run(step.program)
 		if step.status == "" {
-			step.status = supervisor.Completed
+			step.status = job.Completed
 			if step.err != "" {
-				step.status = supervisor.Failed
+				step.status = job.Failed
 			}
 		}
 		said, trace := "", ""
@@ -98,7 +99,7 @@ func (s *testSession) play(steps []step) {
 	}
 }
 
-func code(text string) supervisor.Program { return supervisor.Program{Code: text} }
+func code(text string) job.Program { return job.Program{Code: text} }
 
 // publish makes the registry's packages for the transcripts.
 func publish(t *testing.T) {
@@ -122,7 +123,7 @@ const png = `new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0])
 // Twenty cells of JavaScript.
 func TestJavaScriptTranscript(t *testing.T) {
 	publish(t)
-	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.JavaScript)
 	s.play([]step{
 		{program: code("const rows = [3, 1, 2]; let total = 0; class Sum { of(a) { return a.reduce((x, y) => x + y) } }")},
 		{program: code("total = new Sum().of(rows); console.log(total); total / rows.length"), stdout: "6\n", value: "2"},
@@ -139,11 +140,11 @@ func TestJavaScriptTranscript(t *testing.T) {
 		{program: code(`import lib, { twice } from "./lib.js"; [lib, twice(rows.length)]`), value: `["lib",6]`},
 		{program: code(png), value: `"Uint8Array(9) [\n  137, 80, 78, 71, 13,\n   10, 26, 10,  0\n]"`, shows: "image/png text/plain"},
 		{program: code(`import { svg } from "shapes"; await display(svg(1)); svg(2)`), value: `"{ Symbol(Jupyter.display): [Function: [Jupyter.display]] }"`, shows: "image/svg+xml text/plain, image/svg+xml text/plain"},
-		{program: supervisor.Program{Code: `(await new Response(Deno.stdin.readable).text()).toUpperCase()`, Stdin: strings.NewReader("from the client")}, value: `"FROM THE CLIENT"`},
-		{program: supervisor.Program{Code: "let turns = 0; while (true) turns++", Timeout: 200 * time.Millisecond}, err: "TimeoutError: the cell took longer than 200ms: the cell was interrupted, the session's state is kept", status: supervisor.TimedOut, state: supervisor.StateKept},
+		{program: job.Program{Code: `(await new Response(Deno.stdin.readable).text()).toUpperCase()`, Stdin: strings.NewReader("from the client")}, value: `"FROM THE CLIENT"`},
+		{program: job.Program{Code: "let turns = 0; while (true) turns++", Timeout: 200 * time.Millisecond}, err: "TimeoutError: the cell took longer than 200ms: the cell was interrupted, the session's state is kept", status: job.TimedOut, state: job.StateKept},
 		{program: code("[turns > 0, total, pad('z')]"), value: `[true,6,"*z"]`},
 		{program: code("await new Promise((r) => setTimeout(r, 10)); ({ a: [1, { b: null }], })"), value: `{"a":[1,{"b":null}]}`},
-		{program: supervisor.Program{Code: "require('node:crypto').pbkdf2Sync('a', 'b', 2e9, 64, 'sha512')", Timeout: 200 * time.Millisecond}, err: "TimeoutError: the cell took longer than 200ms, and could not be interrupted", status: supervisor.TimedOut, state: supervisor.StateLost},
+		{program: job.Program{Code: "require('node:crypto').pbkdf2Sync('a', 'b', 2e9, 64, 'sha512')", Timeout: 200 * time.Millisecond}, err: "TimeoutError: the cell took longer than 200ms, and could not be interrupted", status: job.TimedOut, state: job.StateLost},
 	})
 	if text, err := os.ReadFile(filepath.Join(s.workspace, "in.csv")); err != nil || string(text) != "a,b\n1,2\n" {
 		t.Errorf("the workspace's file is %q, %v", text, err)
@@ -153,7 +154,7 @@ func TestJavaScriptTranscript(t *testing.T) {
 // Twenty cells of TypeScript.
 func TestTypeScriptTranscript(t *testing.T) {
 	publish(t)
-	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.TypeScript)
 	s.play([]step{
 		{program: code("interface Row { name: string; n: number }\nconst rows: Row[] = [{ name: 'a', n: 1 }, { name: 'b', n: 2 }];")},
 		{program: code("type Names = Row['name'][];\nconst names = rows.map((r): string => r.name) as Names; names"), value: `["a","b"]`},
@@ -172,15 +173,15 @@ func TestTypeScriptTranscript(t *testing.T) {
 		{program: code("/** @jsxImportSource shapes */\nconst el: string = <p>{names.length}</p>; el"), value: `"<p>2"`},
 		{program: code(`import shapes from "npm:shapes@^3"; export default [shapes, import.meta.main]`), value: `["shapes",true]`},
 		{program: code(`const { svg }: { svg: (r: number) => unknown } = await import("shapes"); svg(7)`), value: `"{ Symbol(Jupyter.display): [Function: [Jupyter.display]] }"`, shows: "image/svg+xml text/plain"},
-		{program: supervisor.Program{Code: "let ticks = 0; setInterval(() => ticks++, 1); await new Promise<never>(() => {})", Timeout: 200 * time.Millisecond}, err: "TimeoutError", status: supervisor.TimedOut, state: supervisor.StateKept},
+		{program: job.Program{Code: "let ticks = 0; setInterval(() => ticks++, 1); await new Promise<never>(() => {})", Timeout: 200 * time.Millisecond}, err: "TimeoutError", status: job.TimedOut, state: job.StateKept},
 		{program: code("const had: number = ticks; await new Promise((r) => setTimeout(r, 30)); [had > 0, ticks === had, Colour[1]]"), value: `[true,true,"red"]`},
-		{program: supervisor.Program{Code: "import { pbkdf2Sync } from 'node:crypto';\nlet n: number = 1;\npbkdf2Sync('p', 's', 1e9, 64, 'sha512')", Timeout: 100 * time.Millisecond}, err: "TimeoutError", status: supervisor.TimedOut, state: supervisor.StateLost},
+		{program: job.Program{Code: "import { pbkdf2Sync } from 'node:crypto';\nlet n: number = 1;\npbkdf2Sync('p', 's', 1e9, 64, 'sha512')", Timeout: 100 * time.Millisecond}, err: "TimeoutError", status: job.TimedOut, state: job.StateLost},
 	})
 }
 
 func TestSessionsAreIsolated(t *testing.T) {
 	e := newEngine(t, "")
-	a, b := openSession(t, e, supervisor.JavaScript), openSession(t, e, supervisor.JavaScript)
+	a, b := openSession(t, e, job.JavaScript), openSession(t, e, job.JavaScript)
 	a.play([]step{{program: code("globalThis.secret = 1; const hidden = 2; Array.prototype.x = 3; Deno.writeTextFileSync('f', 'a')")}})
 	b.play([]step{
 		{program: code("[typeof secret, typeof hidden, typeof [].x, [...Deno.readDirSync('.')].length]"), value: `["undefined","undefined","undefined",0]`},
@@ -201,7 +202,7 @@ func TestSessionsAreIsolated(t *testing.T) {
 }
 
 func TestCellsCanBeInterrupted(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, ""), job.JavaScript)
 	s.cell("let n = 0; async function spin() { for (;;) { n++; await null } }")
 	for _, loop := range []string{
 		"for (;;) n++",
@@ -223,7 +224,7 @@ func TestCellsCanBeInterrupted(t *testing.T) {
 		"await new Response(Deno.stdin.readable).text()",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := supervisor.Program{Language: supervisor.JavaScript, Code: "console.log('begun');" + loop, Timeout: time.Minute}
+		p := job.Program{Language: job.JavaScript, Code: "console.log('begun');" + loop, Timeout: time.Minute}
 		stdin, writer, err := os.Pipe() // it never ends
 		if err != nil {
 			t.Fatal(err)
@@ -232,13 +233,13 @@ func TestCellsCanBeInterrupted(t *testing.T) {
 			p.Stdin = stdin
 		}
 		began := false
-		r, err := s.Run(ctx, p, func(ev supervisor.Event) {
-			if ev.Kind == supervisor.Stdout && !began {
+		r, err := s.Run(ctx, p, func(ev job.Event) {
+			if ev.Kind == job.Stdout && !began {
 				began = true
 				cancel()
 			}
 		})
-		if err != nil || r.Status != supervisor.Cancelled || r.State != supervisor.StateKept || r.Error == nil || r.Error.Name != "Cancelled" {
+		if err != nil || r.Status != job.Cancelled || r.State != job.StateKept || r.Error == nil || r.Error.Name != "Cancelled" {
 			t.Errorf("%s: %s %s %+v %v", loop, r.Status, r.State, r.Error, err)
 		}
 		_, _ = writer.Close(), stdin.Close()
@@ -265,14 +266,14 @@ func TestInterruptedCellsDoNotGoOn(t *testing.T) {
 		"const again = () => { n++; queueMicrotask(() => Deno.stat('.').then(again)); }; again(); await new Promise((r) => globalThis.held = r)",
 		"const again = () => { n++; setTimeout(again); }; Promise.resolve().then(async () => { for (;;) { setTimeout(again); await Deno.stat('.'); } }); await new Promise((r) => globalThis.held = r)",
 	} {
-		s := openSession(t, e, supervisor.JavaScript)
+		s := openSession(t, e, job.JavaScript)
 		s.cell("let n = 0")
-		r, err := s.Run(t.Context(), supervisor.Program{Language: supervisor.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, ignore)
-		if err != nil || r.Status != supervisor.TimedOut || r.Duration > 300*time.Millisecond+supervisor.InterruptGrace+time.Second {
+		r, err := s.Run(t.Context(), job.Program{Language: job.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, ignore)
+		if err != nil || r.Status != job.TimedOut || r.Duration > 300*time.Millisecond+job.InterruptGrace+time.Second {
 			t.Errorf("%s: %s after %v, %+v %v", loop, r.Status, r.Duration, r.Error, err)
 		}
 		t.Logf("%s: %s after %v", loop, r.State, r.Duration)
-		if r.State == supervisor.StateLost {
+		if r.State == job.StateLost {
 			continue
 		}
 		if after := s.cell("{ const then = n; await new Promise((r) => setTimeout(r, 20)); n - then }"); string(after.Value) != "0" {
@@ -282,11 +283,11 @@ func TestInterruptedCellsDoNotGoOn(t *testing.T) {
 }
 
 func TestACancelledCellDoesNotBegin(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, ""), job.JavaScript)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no more"))
-	r, err := s.Run(ctx, supervisor.Program{Code: "globalThis.ran = 1", Timeout: time.Minute}, ignore)
-	if err != nil || r.Status != supervisor.Cancelled || r.State != supervisor.StateKept {
+	r, err := s.Run(ctx, job.Program{Code: "globalThis.ran = 1", Timeout: time.Minute}, ignore)
+	if err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
 		t.Errorf("have %s %s %v", r.Status, r.State, err)
 	}
 	if r := s.cell("typeof ran"); string(r.Value) != `"undefined"` {
@@ -296,7 +297,7 @@ func TestACancelledCellDoesNotBegin(t *testing.T) {
 
 func TestStandardInputOfCells(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 1<<16)
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	for i, test := range []struct{ code, stdin, want string }{
 		{"await new Response(Deno.stdin.readable).text()", "first", `"first"`},
 		{"await new Response(Deno.stdin.readable).text()", "second\n", `"second\n"`},
@@ -322,23 +323,23 @@ func TestStandardInputOfCells(t *testing.T) {
 }
 
 func TestArgumentsAndNamesOfCells(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	arguments := "[Deno.args, process.argv.slice(2), process.argv[1] === `${Deno.cwd()}/cell.ts`]"
 	s.play([]step{
-		{program: supervisor.Program{Code: arguments, Args: []string{"a", "é\n"}}, value: `[["a","é\n"],["a","é\n"],true]`},
+		{program: job.Program{Code: arguments, Args: []string{"a", "é\n"}}, value: `[["a","é\n"],["a","é\n"],true]`},
 		{program: code(arguments), value: `[[],[],true]`},
-		{program: supervisor.Program{Code: "function f() { throw new Error('here') }", Name: "report.ts"}},
-		{program: supervisor.Program{Code: "f()", Name: "my report.mts"}, err: "Error: here", trace: "    at f (report.ts:1:22)\n    at cell4.mts:1:1"},
-		{program: supervisor.Program{Code: "#!/usr/bin/env deno\n\nf()"}, err: "Error: here", trace: "    at f (report.ts:1:22)\n    at cell5.ts:3:1"},
-		{program: supervisor.Program{Code: "const j = 1 as number", Name: "x.js"}, err: "SyntaxError: Unexpected identifier 'as' at x.js:1:13"},
+		{program: job.Program{Code: "function f() { throw new Error('here') }", Name: "report.ts"}},
+		{program: job.Program{Code: "f()", Name: "my report.mts"}, err: "Error: here", trace: "    at f (report.ts:1:22)\n    at cell4.mts:1:1"},
+		{program: job.Program{Code: "#!/usr/bin/env deno\n\nf()"}, err: "Error: here", trace: "    at f (report.ts:1:22)\n    at cell5.ts:3:1"},
+		{program: job.Program{Code: "const j = 1 as number", Name: "x.js"}, err: "SyntaxError: Unexpected identifier 'as' at x.js:1:13"},
 	})
-	if _, err := s.Run(t.Context(), supervisor.Program{Code: "1", Name: "x.py", Timeout: time.Second}, ignore); err == nil || !strings.Contains(err.Error(), `"x.py" has none of the extensions`) {
+	if _, err := s.Run(t.Context(), job.Program{Code: "1", Name: "x.py", Timeout: time.Second}, ignore); err == nil || !strings.Contains(err.Error(), `"x.py" has none of the extensions`) {
 		t.Errorf("a name of another language: %v", err)
 	}
 }
 
 func TestErrorsOfCells(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, ""), job.JavaScript)
 	s.play([]step{
 		{program: code("throw 'text'"), err: "Uncaught: text"},
 		{program: code("throw { a: 1 }"), err: "Uncaught: { a: 1 }"},
@@ -361,7 +362,7 @@ func TestErrorsOfCells(t *testing.T) {
 }
 
 func TestWhatNobodyCaughtEndsNoSession(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, ""), job.JavaScript)
 	r := s.cell(`setTimeout(() => { throw new Error("late") }, 1);
 Promise.reject(new TypeError("nobody"));
 await new Promise((r) => setTimeout(r, 30)); "still here"`)
@@ -377,7 +378,7 @@ await new Promise((r) => setTimeout(r, 30)); "still here"`)
 }
 
 func TestValuesOfCells(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	for code, want := range map[string]string{
 		"":                                  "",
 		"// nothing":                        "",
@@ -399,22 +400,22 @@ func TestValuesOfCells(t *testing.T) {
 		"await Promise.resolve(4)":          "4",
 		"let a = 1, b = 2; [a, b] = [b, a]": "[2,1]",
 	} {
-		if r := s.cell(code); r.Status != supervisor.Completed || string(r.Value) != want {
+		if r := s.cell(code); r.Status != job.Completed || string(r.Value) != want {
 			t.Errorf("%s: %s %s %+v, want %s", code, r.Status, r.Value, r.Error, want)
 		}
 	}
 }
 
 func TestLargeThingsOfCells(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
-	if r := s.cell("'x'.repeat(3e6)"); r.Status != supervisor.Completed || len(r.Value) < 100_000 || len(r.Value) > 1<<20 || !strings.HasSuffix(string(r.Value), ` more characters)"`) {
+	s := openSession(t, newEngine(t, ""), job.JavaScript)
+	if r := s.cell("'x'.repeat(3e6)"); r.Status != job.Completed || len(r.Value) < 100_000 || len(r.Value) > 1<<20 || !strings.HasSuffix(string(r.Value), ` more characters)"`) {
 		t.Errorf("a large string: %s %d bytes, %+v", r.Status, len(r.Value), r.Error)
 	}
 	r := s.cell("'x'.repeat(4e7)")
-	if r.Status != supervisor.Completed || r.Value != nil || !slices.Contains(r.Notes, "the cell's value is too large, and is left out") {
+	if r.Status != job.Completed || r.Value != nil || !slices.Contains(r.Notes, "the cell's value is too large, and is left out") {
 		t.Errorf("a string beyond all limits: %s %d bytes %q", r.Status, len(r.Value), r.Notes)
 	}
-	if r := s.cell("throw new Error('x'.repeat(3e6))"); r.Status != supervisor.Failed || len(r.Error.Message)+len(r.Error.Traceback) > 1<<20 {
+	if r := s.cell("throw new Error('x'.repeat(3e6))"); r.Status != job.Failed || len(r.Error.Message)+len(r.Error.Traceback) > 1<<20 {
 		t.Errorf("a large error: %s", r.Status)
 	}
 	if r := s.cell(`for (let i = 0; i < 12; i++) display({ "text/html": "x".repeat(1 << 20) }, { raw: true }); 1`); len(r.Displays) < 8 || len(r.Displays) > 10 || len(r.Notes) == 0 {
@@ -423,24 +424,24 @@ func TestLargeThingsOfCells(t *testing.T) {
 	if r := s.cell(`for (let i = 0; i < 4e5; i++) console.log("0123456789")`); r.Stdout.Omitted < 3e6 {
 		t.Errorf("large output: %d left out", r.Stdout.Omitted)
 	}
-	if r := s.cell("const all = []; for (;;) all.push(new Array(1e6).fill(1.5))"); r.Status != supervisor.OutOfMemory || r.State != supervisor.StateLost {
+	if r := s.cell("const all = []; for (;;) all.push(new Array(1e6).fill(1.5))"); r.Status != job.OutOfMemory || r.State != job.StateLost {
 		t.Errorf("no end of memory: %s %s %+v", r.Status, r.State, r.Error)
 	}
 }
 
 func TestEndsOfSessions(t *testing.T) {
 	for program, want := range map[string]struct {
-		status supervisor.Status
+		status job.Status
 		code   int
 	}{
-		"Deno.exit(0)":             {supervisor.Completed, 0},
-		"close()":                  {supervisor.Completed, 0},
-		"process.exit(7)":          {supervisor.Failed, 7},
-		"await null; Deno.exit(1)": {supervisor.Failed, 1},
+		"Deno.exit(0)":             {job.Completed, 0},
+		"close()":                  {job.Completed, 0},
+		"process.exit(7)":          {job.Failed, 7},
+		"await null; Deno.exit(1)": {job.Failed, 1},
 	} {
-		s := openSession(t, newEngine(t, ""), supervisor.JavaScript)
+		s := openSession(t, newEngine(t, ""), job.JavaScript)
 		r := s.cell("console.log('out');" + program)
-		if r.Status != want.status || r.ExitCode != want.code || r.State != supervisor.StateLost || r.Stdout.String() != "out\n" {
+		if r.Status != want.status || r.ExitCode != want.code || r.State != job.StateLost || r.Stdout.String() != "out\n" {
 			t.Errorf("%s: %s %d %s %q %+v", program, r.Status, r.ExitCode, r.State, r.Stdout, r.Error)
 		}
 		<-s.Ended()
@@ -448,7 +449,7 @@ func TestEndsOfSessions(t *testing.T) {
 }
 
 func TestAWorkspaceThatIsReadOnly(t *testing.T) {
-	workspace, err := supervisor.NewRunDir()
+	workspace, err := sandbox.NewRunDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,12 +457,12 @@ func TestAWorkspaceThatIsReadOnly(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "in.txt"), []byte("given"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opened, err := newEngine(t, "").OpenSession(t.Context(), supervisor.SessionOptions{Language: supervisor.JavaScript, Workspace: workspace, ReadOnly: true}, ignore)
+	opened, err := newEngine(t, "").OpenSession(t.Context(), job.SessionOptions{Language: job.JavaScript, Workspace: workspace, ReadOnly: true}, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(opened.Close)
-	s := &testSession{opened, t, workspace, supervisor.JavaScript}
+	s := &testSession{opened, t, workspace, job.JavaScript}
 	s.play([]step{
 		{program: code("Deno.readTextFileSync('in.txt')"), value: `"given"`},
 		{program: code("Deno.writeTextFileSync('in.txt', '')"), err: "NotCapable: Requires write access"},
@@ -469,7 +470,7 @@ func TestAWorkspaceThatIsReadOnly(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	s.cell("const rows = [{ name: 'a' }], rowCount = 1; let endless = new Proxy({}, { ownKeys() { for (;;); } }); function rowSum() {}; const nested = { inner: { deep: 1 }, get trap() { globalThis.sprung = true; return {} } }")
 	for text, want := range map[string][]string{
 		"ro":                {"rowCount", "rowSum", "rows"},
@@ -504,7 +505,7 @@ func TestComplete(t *testing.T) {
 }
 
 func TestManyCells(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	s.cell("let n: number = 0")
 	before := s.Memory()
 	for range 60 {
@@ -519,7 +520,7 @@ func TestManyCells(t *testing.T) {
 }
 
 func BenchmarkCell(b *testing.B) {
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript} {
+	for _, language := range []job.Language{job.JavaScript, job.TypeScript} {
 		b.Run(string(language), func(b *testing.B) {
 			s := openSession(b, newEngine(b, ""), language)
 			s.cell("let x = 41")

@@ -12,18 +12,21 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // sessionCell is one run of a cell in a session.
 type sessionCell struct {
 	*session
-	program    supervisor.Program
-	emit       func(supervisor.Event)
-	scan       scanFunc
-	name       string // shown in tracebacks
-	code       string // without a byte order mark, and with its #! line as a comment
-	script     script // of code
+	program    job.Program
+	emit       func(job.Event)
+	scan       modules.ScanFunc
+	name       string         // shown in tracebacks
+	code       string         // without a byte order mark, and with its #! line as a comment
+	script     modules.Script // of code
 	extension  string
 	typescript bool
 	requires   []string // the packages that require must find loaded
@@ -31,20 +34,20 @@ type sessionCell struct {
 	installing time.Duration
 	tooHard    bool
 	began      bool // its code has been given to the child
-	shown      displays
+	shown      wire.Displays
 }
 
 // Run runs one cell.
-func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (s *session) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	select {
 	case <-s.ended:
-		return supervisor.Result{}, errors.New("the session has ended")
+		return job.Result{}, errors.New("the session has ended")
 	default:
 	}
 	s.cells++
-	scan, ended := s.engine.scanners.of(ctx)
+	scan, ended := s.engine.scanners.Of(ctx)
 	defer ended()
-	emit, release := HoldReport(emit)
+	emit, release := wire.HoldReport(emit)
 	c := &sessionCell{session: s, program: p, emit: emit, scan: scan}
 	err := c.inspect(ctx)
 	if ctx.Err() != nil {
@@ -52,8 +55,8 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 	}
 	if err != nil {
 		r, ours := unplanned(err, c.installing)
-		if errors.As(err, new(endedError)) {
-			r.State = supervisor.StateKept
+		if errors.As(err, new(modules.EndedError)) {
+			r.State = job.StateKept
 		}
 		return r, ours
 	}
@@ -66,40 +69,40 @@ func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(super
 }
 
 // cancelledCell is the result of a cell that was cancelled before it started.
-func cancelledCell() supervisor.Result {
-	return supervisor.Result{Status: supervisor.Cancelled, ExitCode: interruptedCode, State: supervisor.StateKept, Error: &supervisor.GuestError{
-		Name: errorNames[supervisor.Cancelled], Message: "the cell was cancelled before it started",
+func cancelledCell() job.Result {
+	return job.Result{Status: job.Cancelled, ExitCode: interruptedCode, State: job.StateKept, Error: &job.GuestError{
+		Name: wire.ErrorNames[job.Cancelled], Message: "the cell was cancelled before it started",
 	}}
 }
 
 // inspect finds out what the cell imports, and fetches it.
 func (c *sessionCell) inspect(ctx context.Context) (err error) {
 	p := c.program
-	c.extension = map[supervisor.Language]string{supervisor.JavaScript: ".js", supervisor.TypeScript: ".ts"}[c.language]
+	c.extension = map[job.Language]string{job.JavaScript: ".js", job.TypeScript: ".ts"}[c.language]
 	if p.Name != "" {
 		c.extension = path.Ext(p.Name)
-		if _, known := loaders[c.extension]; !known {
-			return unknownExtension(p.Name)
+		if _, known := modules.Loaders[c.extension]; !known {
+			return modules.UnknownExtension(p.Name)
 		}
 	}
 	c.code = strings.TrimPrefix(p.Code, "\ufeff")
 	if strings.HasPrefix(c.code, "#!") {
 		c.code = "//" + c.code[2:]
 	}
-	var found scanned
+	var found modules.Scanned
 	if isWorthScanning(c.code, c.extension) {
 		extensions := []string{c.extension}
 		if p.Name == "" {
 			extensions = append(extensions, c.extension+"x")
 		}
-		if found, err = c.scan(scanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
+		if found, err = c.scan(modules.ScanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
 			return err
 		}
 		c.extension, c.tooHard, c.jsx, c.script = found.Extension, found.TooHard, cmp.Or(found.JSX, c.jsx), found.Script
 	}
 	c.script.Code = cmp.Or(c.script.Code, c.code)
 	c.typescript = strings.HasPrefix(strings.TrimLeft(c.extension, ".cm"), "ts")
-	if c.name = p.Name; !plainName().MatchString(c.name) {
+	if c.name = p.Name; !modules.PlainName().MatchString(c.name) {
 		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
 	}
 	began := time.Now()
@@ -121,8 +124,8 @@ func (c *sessionCell) inspect(ctx context.Context) (err error) {
 // isWorthScanning reports whether a parse may tell what a cell imports, or that it
 // can't be evaluated as it is; see isPlain.
 func isWorthScanning(code, extension string) bool {
-	return strings.HasSuffix(extension, "x") || needsRewriting(code) || strings.Contains(code, "require") || strings.Contains(code, `\u`) ||
-		strings.Contains(code, "<") && closesJSX(code)
+	return strings.HasSuffix(extension, "x") || modules.NeedsRewriting(code) || strings.Contains(code, "require") || strings.Contains(code, `\u`) ||
+		strings.Contains(code, "<") && modules.ClosesJSX(code)
 }
 
 // Exit codes of cells that were interrupted or killed: 128 and the number of SIGINT
@@ -133,7 +136,7 @@ const (
 )
 
 // run evaluates the cell, and interrupts it when its time is up or ctx ends.
-func (c *sessionCell) run(ctx context.Context) supervisor.Result {
+func (c *sessionCell) run(ctx context.Context) job.Result {
 	before, _ := c.child.Usage()
 	c.mu.Lock()
 	c.session.shown = &c.shown
@@ -153,17 +156,17 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 		c.awaitEnd(limited, err)
 	}
 	c.child.LimitCPU("", nil)
-	status, reason, kept, waits := supervisor.Completed, "", true, false
+	status, reason, kept, waits := job.Completed, "", true, false
 	switch {
 	case ctx.Err() != nil:
-		status, reason = supervisor.Cancelled, "the cell was cancelled"
+		status, reason = job.Cancelled, "the cell was cancelled"
 	case limited.Err() != nil:
-		status, reason = supervisor.TimedOut, context.Cause(limited).Error()
+		status, reason = job.TimedOut, context.Cause(limited).Error()
 	case err != nil: // the process has ended
 		kept = false
 	}
-	if status != supervisor.Completed {
-		outcome = Outcome{Result: &Frame{}}
+	if status != job.Completed {
+		outcome = wire.Outcome{Result: &wire.Frame{}}
 		if kept, waits = c.interrupt(); !kept {
 			reason += ", and could not be interrupted"
 			c.child.Kill(status, reason)
@@ -176,23 +179,23 @@ func (c *sessionCell) run(ctx context.Context) supervisor.Result {
 	duration := time.Since(started)
 	c.mu.Lock()
 	c.session.shown = nil
-	outcome.shown = c.shown
+	outcome.Shown = c.shown
 	c.mu.Unlock()
 
-	var result supervisor.Result
+	var result job.Result
 	if kept {
 		c.child.Pause()
-		exit := supervisor.Exit{Status: status}
+		exit := sandbox.Exit{Status: status}
 		exit.CPU, exit.PeakMemory = c.child.Usage()
 		exit.Stdout, exit.Stderr = c.child.EndCell()
-		if status != supervisor.Completed {
+		if status != job.Completed {
 			exit.Code, exit.Reason = interruptedCode, reason+": the cell was interrupted, the session's state is kept"
 		}
 		result = outcome.Into(exit)
 		switch {
-		case status != supervisor.Completed:
-			result.State = supervisor.StateKept
-		case result.Status == supervisor.Failed:
+		case status != job.Completed:
+			result.State = job.StateKept
+		case result.Status == job.Failed:
 			result.ExitCode = 1
 		}
 	} else {
@@ -218,26 +221,26 @@ func (c *sessionCell) awaitEnd(ctx context.Context, err error) {
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
-	case <-time.After(supervisor.EndGrace):
-		c.child.Kill(supervisor.Crashed, err.Error())
+	case <-time.After(sandbox.EndGrace):
+		c.child.Kill(job.Crashed, err.Error())
 		<-c.ended
 	}
 }
 
 // lost is the result of a cell whose process has ended.
-func (c *sessionCell) lost(outcome Outcome, err error) supervisor.Result {
+func (c *sessionCell) lost(outcome wire.Outcome, err error) job.Result {
 	exit := c.exit
 	c.mu.Lock()
 	outcome.Result, outcome.Err = nil, errors.Join(c.wrong, err)
 	c.mu.Unlock()
 	if exit.Reason == "" {
-		outcome.Result, outcome.Err = &Frame{}, nil // the guest ended the process; it may
+		outcome.Result, outcome.Err = &wire.Frame{}, nil // the guest ended the process; it may
 	}
 	if exit.Reason == "" && !c.began {
-		exit.Status, exit.Reason = supervisor.Crashed, "the session's process ended, as an earlier cell had it, before this cell began"
+		exit.Status, exit.Reason = job.Crashed, "the session's process ended, as an earlier cell had it, before this cell began"
 	}
 	result := outcome.Into(exit)
-	result.State = supervisor.StateLost
+	result.State = job.StateLost
 	return result
 }
 
@@ -272,7 +275,7 @@ func (s *session) send(method string, argument any, await bool) (wait func(ctx c
 			return nil
 		}
 		if err := json.Unmarshal(called.Result.Value, result); err != nil {
-			return fmt.Errorf("%w: read what %s gave: %w", ErrProtocol, method, err)
+			return fmt.Errorf("%w: read what %s gave: %w", wire.ErrProtocol, method, err)
 		}
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // Deno loads what an entry module imports statically without asking. Cells are
@@ -20,7 +20,7 @@ func TestImportsOfCellsObeyPermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript} {
+	for _, language := range []job.Language{job.JavaScript, job.TypeScript} {
 		s := openSession(t, newEngine(t, ""), language)
 		for _, cell := range []string{
 			`import s from "file://%" with { type: "text" }; s`,
@@ -59,7 +59,7 @@ func TestPlantedConfigurationChangesNothing(t *testing.T) {
 	r := newRegistry(t)
 	useNPM(t, r)
 	r.versions(t, "left", "1.0.0")
-	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.TypeScript)
 	if r := s.cell(`const put = Deno.writeTextFileSync;
 put("deno.json", '{"imports":{"left":"./planted.js","node:path":"./planted.js"},"nodeModulesDir":"manual","tasks":{"x":"y"}}');
 put("deno.lock", "{}"); put("import_map.json", '{"imports":{"left":"./planted.js"}}'); put(".npmrc", "registry=http://127.0.0.1:1/"); put(".env", "HOME=planted");
@@ -86,7 +86,7 @@ put("planted.js", 'export default "planted"; export const join = () => "planted"
 // address is not told. A session's own port answers while its cell runs, which
 // another's, whose process is stopped between its cells, does not.
 func TestTheInspectorTakesNobodyElse(t *testing.T) {
-	s := openSession(t, newEngine(t, "--allow-net=127.0.0.1 --allow-env"), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, "--allow-net=127.0.0.1 --allow-env"), job.JavaScript)
 	if port := string(s.cell("process.debugPort").Value); port == "0" || port == "" {
 		t.Fatal("there is no port: this test shows nothing")
 	}
@@ -104,14 +104,14 @@ func TestTheInspectorTakesNobodyElse(t *testing.T) {
 	if r := s.cell(`Object.values(Deno.env.toObject()).concat(process.argv, process.execArgv).filter((v) => /ws:|[0-9a-f]{8}-[0-9a-f]{4}-/.test(v)).length`); string(r.Value) != "0" {
 		t.Errorf("the environment or the arguments tell of it: %s %+v", r.Value, r.Error)
 	}
-	if r := s.cell(`require("node:inspector").close()`); r.State != supervisor.StateLost {
+	if r := s.cell(`require("node:inspector").close()`); r.State != job.StateLost {
 		t.Errorf("a session whose inspector was closed: %s %s %+v", r.Status, r.State, r.Error)
 	}
 }
 
 // What a guest makes of the globals is its own affair.
 func TestAGuestThatChangesEverything(t *testing.T) {
-	s := openSession(t, newEngine(t, ""), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, ""), job.TypeScript)
 	s.cell(`JSON.stringify = () => "forged"; JSON.parse = () => ({}); Array.prototype[Symbol.iterator] = function* () { yield 1 };
 Object.entries = () => []; Object.getOwnPropertyNames = () => []; Promise.prototype.then = undefined as any; Map.prototype.get = () => "file:///etc/passwd";
 Object.defineProperty(Object.prototype, "code", { value: "globalThis.injected = 1", configurable: true }); globalThis.rillbox = { prepare: () => ({ code: "globalThis.injected = 1" }) };

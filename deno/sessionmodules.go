@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"rillbox/cache"
+
+	"rillbox/deno/modules"
 )
 
 // A session's process starts before it is known which packages its cells will
@@ -47,23 +49,23 @@ func newSessionModules(dir string) (*sessionModules, error) {
 }
 
 // add lets the session find the modules of a plan.
-func (m *sessionModules) add(p plan) error {
+func (m *sessionModules) add(p modules.Plan) error {
 	for _, from := range p.Modules {
 		to := sessionPath(from)
 		if m.there[to] {
 			continue
 		}
-		if err := cache.CopyTree(filepath.Join(m.dir, to), filepath.Join(p.dir, from)); err != nil {
+		if err := cache.CopyTree(filepath.Join(m.dir, to), filepath.Join(p.Dir, from)); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 		m.there[to] = true
 	}
-	for from, versions := range p.manifests() {
+	for from, versions := range p.Manifests() {
 		to := sessionPath(from)
 		for version := range versions {
-			add(m.versions, to, version)
+			modules.Add(m.versions, to, version)
 		}
-		if err := m.narrow(to, filepath.Join(p.dir, from), m.versions[to]); err != nil {
+		if err := m.narrow(to, filepath.Join(p.Dir, from), m.versions[to]); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 	}
@@ -104,7 +106,7 @@ func (m *sessionModules) narrow(to, from string, versions map[string]bool) error
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if text, err = narrowManifest(text, before, versions); err != nil {
+		if text, err = modules.NarrowManifest(text, before, versions); err != nil {
 			return fmt.Errorf("read %s: %w", from, err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
 )
 
 // packages are those of a session's cells so far.
@@ -18,24 +19,24 @@ type packages struct {
 	exact map[string]string
 	// latest are the exact forms, one for each name: what a later cell gets that
 	// names the package alone.
-	latest []specifier
+	latest []modules.Specifier
 }
 
 // cellPackages are those of one cell.
 type cellPackages struct {
 	imports map[string]string // what is added to the import map
-	planned []supervisor.Package
+	planned []job.Package
 	notes   []string
 }
 
 // plan finds out what a cell's imports and requests mean, and gives the session
 // what it has not yet.
-func (s *session) plan(ctx context.Context, imports, requests []string, emit func(supervisor.Event)) (cellPackages, error) {
+func (s *session) plan(ctx context.Context, imports, requests []string, emit func(job.Event)) (cellPackages, error) {
 	asked := slices.Clone(requests)
-	named := func(other specifier) bool {
+	named := func(other modules.Specifier) bool {
 		return slices.ContainsFunc(requests, func(text string) bool {
-			request, err := parseSpecifier(strings.TrimSpace(text))
-			return err == nil && request.name == other.name
+			request, err := modules.ParseSpecifier(strings.TrimSpace(text))
+			return err == nil && request.Name == other.Name
 		})
 	}
 	for _, known := range s.packages.latest {
@@ -43,14 +44,14 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 			asked = append(asked, known.String())
 		}
 	}
-	r, err := resolve(imports, asked)
+	r, err := modules.Resolve(imports, asked)
 	if err != nil {
-		return cellPackages{}, &PackageError{Text: err.Error()}
+		return cellPackages{}, &modules.PackageError{Text: err.Error()}
 	}
-	roots := slices.DeleteFunc(slices.Clone(r.roots), func(root specifier) bool { return s.packages.exact[root.String()] != "" })
+	roots := slices.DeleteFunc(slices.Clone(r.Roots), func(root modules.Specifier) bool { return s.packages.exact[root.String()] != "" })
 	var w cellPackages
 	if len(roots) > 0 {
-		p, err := s.engine.planner.plan(ctx, s.engine.binary.Path, s.permissions, roots, emit)
+		p, err := s.engine.planner.Plan(ctx, s.engine.binary.Path, s.permissions, roots, emit)
 		if err != nil {
 			return cellPackages{}, err
 		}
@@ -65,34 +66,34 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 }
 
 // add takes note of what was planned for the roots.
-func (p *packages) add(made plan, roots []specifier) {
+func (p *packages) add(made modules.Plan, roots []modules.Specifier) {
 	for _, root := range roots {
 		exact := root
-		if !root.isURL() {
-			exact.version = made.lock.version(root)
-			p.latest = slices.DeleteFunc(p.latest, func(other specifier) bool { return other.name == exact.name })
-			p.latest = append(p.latest, specifier{scheme: exact.scheme, name: exact.name, version: exact.version})
+		if !root.IsURL() {
+			exact.Version = made.Locked.Version(root)
+			p.latest = slices.DeleteFunc(p.latest, func(other modules.Specifier) bool { return other.Name == exact.Name })
+			p.latest = append(p.latest, modules.Specifier{Scheme: exact.Scheme, Name: exact.Name, Version: exact.Version})
 		}
 		p.exact[root.String()] = exact.String()
-		p.exact[root.root()] = exact.root()
-		p.exact[exact.root()] = exact.root()
+		p.exact[root.Root()] = exact.Root()
+		p.exact[exact.Root()] = exact.Root()
 	}
 }
 
 // importMap is what a cell's specifiers stand for, each with an exact version.
-func (p *packages) importMap(r resolution, imports []string) map[string]string {
-	all := maps.Clone(r.imports)
+func (p *packages) importMap(r modules.Resolution, imports []string) map[string]string {
+	all := maps.Clone(r.Imports)
 	for _, text := range imports {
-		if _, err := parseSpecifier(text); err == nil && strings.Contains(text, ":") {
+		if _, err := modules.ParseSpecifier(text); err == nil && strings.Contains(text, ":") {
 			all[text] = text
 		}
 	}
 	for from, to := range all {
-		s, err := parseSpecifier(strings.TrimSuffix(to, "/"))
-		if err != nil || s.isURL() || p.exact[s.root()] == "" {
+		s, err := modules.ParseSpecifier(strings.TrimSuffix(to, "/"))
+		if err != nil || s.IsURL() || p.exact[s.Root()] == "" {
 			continue
 		}
-		exact := p.exact[s.root()] + s.path
+		exact := p.exact[s.Root()] + s.Path
 		if strings.HasSuffix(to, "/") {
 			exact = strings.Replace(exact, ":", ":/", 1) + "/"
 		}

@@ -10,8 +10,9 @@ import (
 	"testing"
 
 	"rillbox/cache"
+
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // versions publishes a package in a version of its own; what was published
@@ -35,9 +36,9 @@ func TestPackagesOfCellsAgree(t *testing.T) {
 		"index.js":     `module.exports = "uses " + require("left");`,
 	})
 	dir := t.TempDir()
-	s := openSession(t, newEngine(t, "", ownCache(t, dir, false)), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, dir, false)), job.TypeScript)
 	first := s.cell(`import left from "left"; left`)
-	if want := []supervisor.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; string(first.Value) != `"left 1.0.0"` || !slices.Equal(first.Packages, want) || len(first.Notes) > 0 {
+	if want := []job.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; string(first.Value) != `"left 1.0.0"` || !slices.Equal(first.Packages, want) || len(first.Notes) > 0 {
 		t.Errorf("have %s %v %q %+v", first.Value, first.Packages, first.Notes, first.Error)
 	}
 
@@ -56,7 +57,7 @@ func TestPackagesOfCellsAgree(t *testing.T) {
 	}
 
 	r.Close() // what was fetched is in the cache, for sessions too
-	offline := openSession(t, newEngine(t, "", ownCache(t, dir, true)), supervisor.JavaScript)
+	offline := openSession(t, newEngine(t, "", ownCache(t, dir, true)), job.JavaScript)
 	if r := offline.cell(`import uses from "uses"; uses`); !strings.HasPrefix(string(r.Value), `"uses left 1.`) || len(r.Packages) != 1 || !r.Packages[0].Cached {
 		t.Errorf("offline: %s %v %+v", r.Value, r.Packages, r.Error)
 	}
@@ -74,18 +75,18 @@ func TestPackagesThatCellsAskFor(t *testing.T) {
 	useNPM(t, r)
 	r.versions(t, "left", "2.0.0")
 	r.versions(t, "right", "3.0.0")
-	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.JavaScript)
 	const computed = `const name = ["le", "ft"].join(""); (await import(name)).default`
 	if r := s.cell(computed); r.Error == nil || !strings.Contains(r.Error.Message, `Cannot find package "left"`) || !strings.Contains(r.Error.Message, "name it in packages") {
 		t.Errorf("a computed import: %s %+v", r.Value, r.Error)
 	}
-	if r := s.run(supervisor.Program{Packages: []string{"left@2"}}); r.Status != supervisor.Completed || len(r.Packages) != 1 || r.Packages[0].Version != "2.0.0" {
+	if r := s.run(job.Program{Packages: []string{"left@2"}}); r.Status != job.Completed || len(r.Packages) != 1 || r.Packages[0].Version != "2.0.0" {
 		t.Errorf("asked for: %s %v %+v", r.Status, r.Packages, r.Error)
 	}
 	if r := s.cell(computed); string(r.Value) != `"left 2.0.0"` {
 		t.Errorf("after that: %s %+v", r.Value, r.Error)
 	}
-	if r := s.run(supervisor.Program{Code: `import r, * as all from "right"; [r, all.default === r]`, Packages: []string{"npm:right@^3"}}); string(r.Value) != `["right 3.0.0",true]` {
+	if r := s.run(job.Program{Code: `import r, * as all from "right"; [r, all.default === r]`, Packages: []string{"npm:right@^3"}}); string(r.Value) != `["right 3.0.0",true]` {
 		t.Errorf("in one: %s %+v", r.Value, r.Error)
 	}
 	// A module of the workspace finds what the session has.
@@ -96,7 +97,7 @@ func TestPackagesThatCellsAskFor(t *testing.T) {
 	if r := s.cell(`import "./bare.js"`); r.Error == nil || r.Error.Message != `Cannot find package "left": in a file it is named "npm:left@2.0.0"` {
 		t.Errorf("from the workspace, without npm: %+v", r.Error)
 	}
-	if r := s.run(supervisor.Program{Packages: []string{"file:///etc/passwd"}}); r.Error == nil || r.Error.Name != "PackageError" {
+	if r := s.run(job.Program{Packages: []string{"file:///etc/passwd"}}); r.Error == nil || r.Error.Name != "PackageError" {
 		t.Errorf("a file as a package: %+v", r.Error)
 	}
 	if r := s.cell(`import "no-such-package-here"`); r.Error == nil || r.Error.Message != `the npm package "no-such-package-here" does not exist: check its name` {
@@ -112,7 +113,7 @@ func TestJSRAndURLsInSessions(t *testing.T) {
 	r.files["/other.ts"] = []byte(`export const tool: string = "from a URL";`)
 	dir := t.TempDir()
 	allow := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
-	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), allow), supervisor.TypeScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), allow), job.TypeScript)
 	if got := s.cell(`import { tool } from "jsr:@acme/tool@^1"; tool`); string(got.Value) != `"tool 1.2.0"` {
 		t.Errorf("jsr: %s %+v", got.Value, got.Error)
 	}
@@ -132,11 +133,11 @@ func TestThePolicyHoldsInSessions(t *testing.T) {
 	r.versions(t, "evil", "1.0.0")
 	r.npm(t, "bad", "1.0.0", map[string]string{"package.json": `{"name":"bad","version":"1.0.0","dependencies":{"evil":"1"}}`, "index.js": ``})
 	dir := t.TempDir()
-	open := openSession(t, newEngine(t, "", ownCache(t, dir, false)), supervisor.JavaScript)
+	open := openSession(t, newEngine(t, "", ownCache(t, dir, false)), job.JavaScript)
 	if r := open.cell(`import "bad"; import "evil"; 1`); r.Error != nil { // it is in the cache
 		t.Fatal(r.Error)
 	}
-	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Policy = cache.Policy{Deny: []string{"evil"}} }), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Policy = cache.Policy{Deny: []string{"evil"}} }), job.JavaScript)
 	for _, code := range []string{`import "evil"`, `await import("npm:evil@1.0.0")`, `require("evil")`, `import "bad"`, `import "left"; import "bad"`} {
 		if r := s.cell(code); r.Error == nil || r.Error.Name != "PackageError" || !strings.Contains(r.Error.Message, "evil") {
 			t.Errorf("%s: %+v", code, r.Error)
@@ -157,7 +158,7 @@ func TestSessionsLeaveTheCacheAlone(t *testing.T) {
 	useNPM(t, r)
 	r.versions(t, "left", "1.0.0")
 	dir := t.TempDir()
-	s := openSession(t, newEngine(t, "--allow-write --allow-read", ownCache(t, dir, false)), supervisor.JavaScript)
+	s := openSession(t, newEngine(t, "--allow-write --allow-read", ownCache(t, dir, false)), job.JavaScript)
 	got := s.cell(`import left from "left"; import { createRequire } from "node:module"; require.resolve("left")`)
 	path := strings.Trim(string(got.Value), `"`)
 	if !filepath.IsAbs(path) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 func TestProgramsShowThings(t *testing.T) {
@@ -28,7 +28,7 @@ func TestProgramsShowThings(t *testing.T) {
 		{"before an exit", "display(1); Deno.exit(3)", []string{"text/plain 1"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := run(t, e, supervisor.Program{Code: test.code})
+			r := run(t, e, job.Program{Code: test.code})
 			if len(r.Displays) != len(test.want) || len(r.Notes) > 0 || test.value != "" && string(r.Value) != test.value {
 				t.Fatalf("%s %+v, value %s, displays %v, notes %q", r.Status, r.Error, r.Value, r.Displays, r.Notes)
 			}
@@ -47,12 +47,12 @@ func TestProgramsShowThings(t *testing.T) {
 func TestWhatIsShownIsBounded(t *testing.T) {
 	e := newEngine(t, "", func(o *deno.Options) { o.Limits.Displays = 1 << 20 })
 	picture := "display({ 'image/png': new Uint8Array(300_000) }, { raw: true });"
-	r := run(t, e, supervisor.Program{Code: "for (let i = 0; i < 10; i++) " + picture + "\nexport default 'done'"})
+	r := run(t, e, job.Program{Code: "for (let i = 0; i < 10; i++) " + picture + "\nexport default 'done'"})
 	if len(r.Displays) != 2 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "8 displays were left out") || string(r.Value) != `"done"` {
 		t.Errorf("%d displays, notes %q, value %s", len(r.Displays), r.Notes, r.Value)
 	}
-	r = run(t, e, supervisor.Program{Code: "for (let i = 0; i < 9; i++) " + picture + "\nfor (;;);", Timeout: 3 * time.Second})
-	if r.Status != supervisor.TimedOut || len(r.Displays) != 2 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "at least 4 displays were left out") {
+	r = run(t, e, job.Program{Code: "for (let i = 0; i < 9; i++) " + picture + "\nfor (;;);", Timeout: 3 * time.Second})
+	if r.Status != job.TimedOut || len(r.Displays) != 2 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "at least 4 displays were left out") {
 		t.Errorf("%s, %d displays, notes %q", r.Status, len(r.Displays), r.Notes)
 	}
 }

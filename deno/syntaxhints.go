@@ -5,14 +5,15 @@ import (
 	"path"
 	"strings"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
 )
 
 // neverResolved is what Deno prints when the event loop is empty and a
 // top-level await is not done. It ends at the place.
 var (
 	neverResolved = []byte("error: Top-level await promise never resolved\n")
-	itsPlace      = pattern(`    at \S+ \(?file:\S+?:(\d+:\d+)\)?\n?$`)
+	itsPlace      = modules.Pattern(`    at \S+ \(?file:\S+?:(\d+:\d+)\)?\n?$`)
 )
 
 // neverResolvedRoom is more than Deno's message takes, in bytes.
@@ -20,33 +21,33 @@ const neverResolvedRoom = 8 << 10
 
 // addSyntaxHints adds to a failed result what the bootstrap module could not know:
 // where a program can't be parsed, that it is TypeScript, what it waited for.
-func addSyntaxHints(r *supervisor.Result, p supervisor.Program, m module, scan scanFunc) {
-	if r.Status != supervisor.Failed {
+func addSyntaxHints(r *job.Result, p job.Program, m modules.Module, scan modules.ScanFunc) {
+	if r.Status != job.Failed {
 		return
 	}
 	if place, ok := cutNeverResolved(r.Errors()); ok && r.Error == nil {
 		message := "Top-level await promise never resolved"
-		r.Error = &supervisor.GuestError{Name: "Error", Message: message, Traceback: "Error: " + message + "\n    at " + m.name + ":" + place}
+		r.Error = &job.GuestError{Name: "Error", Message: message, Traceback: "Error: " + message + "\n    at " + m.Name + ":" + place}
 	}
 	if r.Error == nil || r.Error.Name != "SyntaxError" {
 		return
 	}
-	if m.unparsed {
-		if found, err := scan(scanRequest{Code: m.code, Extensions: []string{path.Ext(m.file)}}); err == nil && found.Problem != "" {
-			m.problem = m.name + found.Problem
+	if m.Unparsed {
+		if found, err := scan(modules.ScanRequest{Code: m.Code, Extensions: []string{path.Ext(m.File)}}); err == nil && found.Problem != "" {
+			m.Problem = m.Name + found.Problem
 		}
 	}
-	if m.problem != "" && !strings.Contains(r.Error.Message, m.name+":") {
-		r.Error.Message += " at " + m.problem
+	if m.Problem != "" && !strings.Contains(r.Error.Message, m.Name+":") {
+		r.Error.Message += " at " + m.Problem
 		r.Error.Traceback = "SyntaxError: " + r.Error.Message
 	}
-	if p.Language == supervisor.JavaScript && !m.tooHard {
+	if p.Language == job.JavaScript && !m.TooHard {
 		explainTypeScript(r.Error, p.Code, scan)
 	}
 }
 
 // explainTypeScript adds to a syntax error that the program is TypeScript, if it is.
-func explainTypeScript(e *supervisor.GuestError, code string, scan scanFunc) {
+func explainTypeScript(e *job.GuestError, code string, scan modules.ScanFunc) {
 	if isTypeScript(code, scan) {
 		e.Message += "\nThe program is TypeScript: run it with language typescript"
 		e.Traceback += "\nThe program is TypeScript: run it with language typescript"
@@ -55,18 +56,18 @@ func explainTypeScript(e *supervisor.GuestError, code string, scan scanFunc) {
 
 // isTypeScript says whether code is TypeScript and no JavaScript: what is both has
 // another error, such as a name that a module does not export.
-func isTypeScript(code string, scan scanFunc) bool {
-	found, err := scan(scanRequest{Code: code, Extensions: []string{".ts", ".tsx"}})
+func isTypeScript(code string, scan modules.ScanFunc) bool {
+	found, err := scan(modules.ScanRequest{Code: code, Extensions: []string{".ts", ".tsx"}})
 	if err != nil || found.TooHard || found.Problem != "" {
 		return false
 	}
-	found, err = scan(scanRequest{Code: code, Extensions: []string{".mjs"}})
+	found, err = scan(modules.ScanRequest{Code: code, Extensions: []string{".mjs"}})
 	return err == nil && found.Problem != ""
 }
 
 // cutNeverResolved takes Deno's message from the end of stderr, and gives the
 // place in it.
-func cutNeverResolved(stderr *supervisor.Captured) (place string, ok bool) {
+func cutNeverResolved(stderr *job.Captured) (place string, ok bool) {
 	if stderr.Omitted == 0 { // all in one piece
 		stderr.Head, stderr.Tail = append(bytes.Clone(stderr.Head), stderr.Tail...), nil
 	}

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-	"rillbox/deno"
+
+	"rillbox/deno/binary"
 )
 
 // TestTypeScript runs the guest side's own tests and checks under Deno.
 func TestTypeScript(t *testing.T) {
-	binary, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: cachetest.Open(t)})
+	binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 	cachetest.NeedNetwork(t, err)
 	tests, err := filepath.Glob("*_test.ts")
 	if err != nil || len(tests) == 0 {

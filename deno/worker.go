@@ -13,13 +13,16 @@ import (
 	"slices"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/deno/modules"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // worker is a child whose bootstrap module asks for a program, or is about to;
 // it takes one.
 type worker struct {
-	Worker
+	wire.Worker
 	dir  string
 	name string // the child's name for dir
 }
@@ -53,12 +56,12 @@ func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended fun
 
 // ahead is what the pool's workers are started with.
 func (e *Engine) ahead(ctx context.Context) launch {
-	return launch{permissions: e.options.Permissions, codeCache: e.codeCaches.of(ctx, usualModules, plan{}), files: aheadFiles}
+	return launch{permissions: e.options.Permissions, codeCache: e.codeCaches.Of(ctx, modules.UsualModules, modules.Plan{}), files: aheadFiles}
 }
 
 // startAhead starts a worker for the pool and waits until it is ready.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
-	if _, err := e.locate(ctx, func(supervisor.Event) {}); err != nil {
+	if _, err := e.locate(ctx, func(job.Event) {}); err != nil {
 		return nil, err
 	}
 	w, err := e.startWorker(ctx, e.ahead(ctx))
@@ -73,7 +76,7 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 }
 
 func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
-	dir, err := supervisor.NewRunDir()
+	dir, err := sandbox.NewRunDir()
 	if err != nil {
 		return nil, err
 	}
@@ -85,41 +88,41 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &worker{Worker{Child: child, Reader: NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, dir, command.name}, nil
+	return &worker{wire.Worker{Child: child, Reader: wire.NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, dir, command.name}, nil
 }
 
 // run runs the program to its end; process says that it may load Node's process
 // module.
-func (w *worker) run(ctx context.Context, p supervisor.Program, m module, process bool, limits supervisor.Limits, emit func(supervisor.Event)) (supervisor.Result, error) {
-	file := filepath.Join(w.dir, m.file)
-	if err := os.WriteFile(file, []byte(m.code), 0o600); err != nil {
+func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, process bool, limits job.Limits, emit func(job.Event)) (job.Result, error) {
+	file := filepath.Join(w.dir, m.File)
+	if err := os.WriteFile(file, []byte(m.Code), 0o600); err != nil {
 		w.Discard()
-		return supervisor.Result{}, fmt.Errorf("write the program's file: %w", err)
+		return job.Result{}, fmt.Errorf("write the program's file: %w", err)
 	}
 	var started time.Time
 	begin := func() {
 		started = time.Now()
 		w.Reader.AllowDisplays(limits.Displays)
 		w.SetDeadline(p.Timeout, "the program")
-		w.LimitCPU("the program", func(reason string) { w.Kill(supervisor.TimedOut, reason) })
+		w.LimitCPU("the program", func(reason string) { w.Kill(job.TimedOut, reason) })
 		w.feed(map[string]any{
-			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.file)), "name": m.name, "prelude": m.prelude},
-			"commonjs": m.commonjs,
+			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "name": m.Name, "prelude": m.Prelude},
+			"commonjs": m.Commonjs,
 			"node":     process,
 			"limit":    limits.Result,
 			"displays": limits.Displays,
 		}, p.Stdin)
 	}
-	emit, release := HoldReport(emit)
+	emit, release := wire.HoldReport(emit)
 	w.Attach(ctx, emit)
 	if w.Ready {
 		begin()
 	} else {
 		w.SetDeadline(startTime, "the start of Deno")
 	}
-	outcome := ReadOutcome(w.Reader, func(Frame) error {
+	outcome := wire.ReadOutcome(w.Reader, func(wire.Frame) error {
 		if w.Ready {
-			return fmt.Errorf("%w: a second ready frame", ErrProtocol)
+			return fmt.Errorf("%w: a second ready frame", wire.ErrProtocol)
 		}
 		w.SetReady()
 		begin()
@@ -138,10 +141,10 @@ func (w *worker) run(ctx context.Context, p supervisor.Program, m module, proces
 // standard input.
 func (w *worker) feed(request any, stdin io.Reader) {
 	to := w.Stdin()
-	if err := WriteRequest(to, request); err != nil {
+	if err := wire.WriteRequest(to, request); err != nil {
 		stdin = nil // where the child has ended, Wait says why
 	}
-	go Feed(to, stdin)
+	go wire.Feed(to, stdin)
 }
 
 // compileTime is how long loading modules may take for a code cache. What was
@@ -149,7 +152,7 @@ func (w *worker) feed(request any, stdin io.Reader) {
 const compileTime = 3 * time.Second
 
 // loadModules fills a DENO_DIR with what Deno makes of modules; see codeCaches.
-func (e *Engine) loadModules(ctx context.Context, modules []string, p plan, denoDir string) error {
+func (e *Engine) loadModules(ctx context.Context, modules []string, p modules.Plan, denoDir string) error {
 	list, err := json.Marshal(modules)
 	if err != nil {
 		return err
@@ -159,21 +162,21 @@ func (e *Engine) loadModules(ctx context.Context, modules []string, p plan, deno
 		return err
 	}
 	exit, err := e.runOwn(ctx, launch{entry: "freeze.js", workspace: denoDir, args: []string{"."}})
-	if err == nil && exit.Status != supervisor.Completed {
+	if err == nil && exit.Status != job.Completed {
 		err = fmt.Errorf("freeze Deno's databases: exit status %d %s: %s", exit.Code, exit.Reason, exit.Stderr)
 	}
 	return err
 }
 
 // runOwn runs one of our own modules to its end.
-func (e *Engine) runOwn(ctx context.Context, l launch) (supervisor.Exit, error) {
+func (e *Engine) runOwn(ctx context.Context, l launch) (sandbox.Exit, error) {
 	w, err := e.startWorker(ctx, l)
 	if err != nil {
-		return supervisor.Exit{}, err
+		return sandbox.Exit{}, err
 	}
 	_ = w.Stdin().Close()
 	w.SetDeadline(compileTime, "compiling modules")
-	w.Attach(ctx, func(supervisor.Event) {})
+	w.Attach(ctx, func(job.Event) {})
 	w.Reader.Drain()
 	return w.Wait(), ctx.Err()
 }

@@ -11,35 +11,38 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 func warmEngine(t testing.TB, warm int) *Engine {
 	t.Helper()
-	permissions, err := ParseShell("--allow-env=A")
+	permissions, err := permission.ParseShell("--allow-env=A")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: supervisor.DefaultLimits(), Warm: warm})
+	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: job.DefaultLimits(), Warm: warm})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}))
 	return e
 }
 
-func completed(t testing.TB, e *Engine, p supervisor.Program) supervisor.Result {
+func completed(t testing.TB, e *Engine, p job.Program) job.Result {
 	t.Helper()
 	if p.Language == "" {
-		p.Language = supervisor.JavaScript
+		p.Language = job.JavaScript
 	}
 	p.Timeout = e.options.Limits.Timeout
-	r, err := e.Run(t.Context(), p, func(supervisor.Event) {})
+	r, err := e.Run(t.Context(), p, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Status != supervisor.Completed {
+	if r.Status != job.Completed {
 		t.Fatalf("%s: %s %+v %s", p.Code, r.Status, r.Error, r.Stderr)
 	}
 	return r
@@ -69,7 +72,7 @@ func awaitRemoved(t *testing.T, dir string) {
 
 func TestWarmWorkers(t *testing.T) {
 	e := warmEngine(t, 1)
-	mark := supervisor.Program{Code: `const seen = globalThis.mark; globalThis.mark = 1; localStorage.setItem("mark", 1);
+	mark := job.Program{Code: `const seen = globalThis.mark; globalThis.mark = 1; localStorage.setItem("mark", 1);
 export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.url, Deno.args.length]`}
 	for range 3 {
 		ahead := e.pool.Idle()
@@ -84,8 +87,8 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 		}
 		awaitRemoved(t, ahead[0].dir)
 	}
-	for _, p := range []supervisor.Program{
-		{Language: supervisor.TypeScript, Code: `const x: number = 1; export default x`},
+	for _, p := range []job.Program{
+		{Language: job.TypeScript, Code: `const x: number = 1; export default x`},
 		{Name: "main.cjs", Code: `module.exports = 1`},
 		{Code: `import { join } from "path"; console.log(process.argv.length); export default join.length * 0 + 1`},
 		{Code: `export default 1`, Permissions: []string{"--allow-env=A"}},
@@ -95,7 +98,7 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 			t.Errorf("%q: %s, in the warm worker: %v", p.Code, r.Value, isOver(ahead[0]))
 		}
 	}
-	for _, p := range []supervisor.Program{
+	for _, p := range []job.Program{
 		{Code: `export default 1`, Permissions: []string{}},
 		{Code: `export default Deno.args.length`, Args: []string{"a"}},
 		{Code: `export default Number(import.meta.filename.endsWith("/report.mjs"))`, Name: "report.mjs"},
@@ -106,7 +109,7 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 		}
 	}
 	dead := e.pool.Idle()[0]
-	dead.Kill(supervisor.Crashed, "a test")
+	dead.Kill(job.Crashed, "a test")
 	<-dead.Ended()
 	if r := completed(t, e, mark); string(r.Value) != "[null,true,true,0]" {
 		t.Errorf("after a dead worker: %s", r.Value)
@@ -121,11 +124,11 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 // TestAWorkerIsTakenForItsPurposeOnly: whatever a child can be started with makes it
 // another one, save what only saves time.
 func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
-	permissions, err := ParseShell("--allow-env=A")
+	permissions, err := permission.ParseShell("--allow-env=A")
 	if err != nil {
 		t.Fatal(err)
 	}
-	install := plan{Lock: []byte("{}")}
+	install := modules.Plan{Lock: []byte("{}")}
 	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"a"}, true}
 	fields := reflect.TypeFor[launch]()
 	for i := range fields.NumField() {
@@ -148,23 +151,23 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 // TestAWarmWorkerHasNoOthersWorkspace: under all permissions too, a program that has
 // a workspace is in it.
 func TestAWarmWorkerHasNoOthersWorkspace(t *testing.T) {
-	permissions, err := ParseShell("-A")
+	permissions, err := permission.ParseShell("-A")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: supervisor.DefaultLimits(), Warm: 1})
+	e, err := New(Options{Cache: cachetest.Open(t), Permissions: permissions, Limits: job.DefaultLimits(), Warm: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}))
 	for range 3 {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "in.txt"), []byte(dir), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		ahead := e.pool.Idle()
-		r := completed(t, e, supervisor.Program{Code: `export default Deno.readTextFileSync("in.txt")`, Workspace: dir})
+		r := completed(t, e, job.Program{Code: `export default Deno.readTextFileSync("in.txt")`, Workspace: dir})
 		if string(r.Value) != strconv.Quote(dir) || len(ahead) != 1 || isOver(ahead[0]) {
 			t.Errorf("read %s, want %q; warm workers %d", r.Value, dir, len(ahead))
 		}
@@ -173,8 +176,8 @@ func TestAWarmWorkerHasNoOthersWorkspace(t *testing.T) {
 
 func TestNoWarmWorkersUnlessAskedFor(t *testing.T) {
 	e := warmEngine(t, 0)
-	completed(t, e, supervisor.Program{Code: `require("fs")`})
-	if workers, scanners := len(e.pool.Idle()), len(e.scanners.pool.Idle()); workers+scanners != 0 {
+	completed(t, e, job.Program{Code: `require("fs")`})
+	if workers, scanners := len(e.pool.Idle()), len(e.scanners.Pool.Idle()); workers+scanners != 0 {
 		t.Errorf("%d workers and %d scanners", workers, scanners)
 	}
 }
@@ -182,7 +185,7 @@ func TestNoWarmWorkersUnlessAskedFor(t *testing.T) {
 // BenchmarkWorker measures a whole run of a hello program, in a fresh worker and
 // in a warm one.
 func BenchmarkWorker(b *testing.B) {
-	hello := supervisor.Program{Code: `console.log("hello")`}
+	hello := job.Program{Code: `console.log("hello")`}
 	b.Run("fresh", func(b *testing.B) {
 		e := warmEngine(b, 0)
 		for b.Loop() {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // A program's workspace is its current directory, which it may read and, unless
@@ -30,16 +30,16 @@ func TestAProgramHasItsWorkspace(t *testing.T) {
 	for _, row := range []struct {
 		code     string
 		readOnly bool
-		want     supervisor.Status
+		want     job.Status
 	}{
-		{write, false, supervisor.Completed},
-		{`if (Deno.readTextFileSync("in.txt") !== "data") throw 1`, true, supervisor.Completed},
-		{write, true, supervisor.Failed},
-		{`Deno.readTextFileSync("../secret")`, false, supervisor.Failed},
-		{`await import("../secret", {with: {type: "text"}})`, false, supervisor.Failed},
-		{`Deno.symlinkSync("../secret", "link"); Deno.readTextFileSync("link")`, false, supervisor.Failed},
+		{write, false, job.Completed},
+		{`if (Deno.readTextFileSync("in.txt") !== "data") throw 1`, true, job.Completed},
+		{write, true, job.Failed},
+		{`Deno.readTextFileSync("../secret")`, false, job.Failed},
+		{`await import("../secret", {with: {type: "text"}})`, false, job.Failed},
+		{`Deno.symlinkSync("../secret", "link"); Deno.readTextFileSync("link")`, false, job.Failed},
 	} {
-		r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: row.code, Workspace: dir, ReadOnly: row.readOnly})
+		r := run(t, e, job.Program{Language: job.JavaScript, Code: row.code, Workspace: dir, ReadOnly: row.readOnly})
 		if r.Status != row.want {
 			t.Errorf("%s (read-only: %v) gave %s %+v", row.code, row.readOnly, r.Status, r.Error)
 		}
@@ -76,17 +76,17 @@ func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
 		`module.exports = Promise.resolve(require(require.resolve("./h.cjs", { paths: [Deno.cwd() + "/lib"] })).n);`,
 	} {
 		for _, readOnly := range []bool{false, true} {
-			r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: code, Workspace: dir, ReadOnly: readOnly})
+			r := run(t, e, job.Program{Language: job.JavaScript, Code: code, Workspace: dir, ReadOnly: readOnly})
 			if string(r.Value) != "5" {
 				t.Errorf("%s (read-only: %v) gave %s %+v", code, readOnly, r.Value, r.Error)
 			}
 		}
 	}
-	r := run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: `require("./none.cjs")`, Workspace: dir})
+	r := run(t, e, job.Program{Language: job.JavaScript, Code: `require("./none.cjs")`, Workspace: dir})
 	if r.Error == nil || !strings.Contains(r.Error.Message, "Cannot find module") {
 		t.Errorf("a file that is not there: %+v", r.Error)
 	}
-	r = run(t, e, supervisor.Program{Language: supervisor.JavaScript, Code: `require("./h.cjs")`})
+	r = run(t, e, job.Program{Language: job.JavaScript, Code: `require("./h.cjs")`})
 	if r.Error == nil || !strings.Contains(r.Error.Message, "no directory of files") {
 		t.Errorf("without a workspace: %+v", r.Error)
 	}

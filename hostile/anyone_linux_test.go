@@ -14,8 +14,11 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // TestServesAsAnyone: as root, as an ordinary user and in a user namespace, a
@@ -32,7 +35,7 @@ func TestServesAsAnyone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(public)
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.Python} {
+	for _, language := range []job.Language{job.JavaScript, job.Python} {
 		newEngine(t, language, nil, launcher.Best) // all is in the cache from here on
 	}
 	for name, from := range map[string]string{"rillbox": buildProgram(t), "deno": denoBinary(t).Path, "pyodide": distribution.Dir} {
@@ -113,7 +116,7 @@ func TestChildrenOfRootAreAnotherUser(t *testing.T) {
 		t.Skip("we are not root, or have no namespaces")
 	}
 	o := ownSession(t, "javascript", newEngine(t, "javascript", nil, launcher.Best))
-	result := runProgram(t.Context(), o, supervisor.Program{Language: supervisor.JavaScript, Code: `Deno.writeTextFileSync("marked-as-mine", "x")`}, nil)
+	result := runProgram(t.Context(), o, job.Program{Language: job.JavaScript, Code: `Deno.writeTextFileSync("marked-as-mine", "x")`}, nil)
 	if result.Status != "completed" {
 		t.Fatal(result.summary())
 	}
@@ -188,11 +191,11 @@ func TestNoPortOfOursIsOnLoopback(t *testing.T) {
 // is refused at the start, and opens no directory that holds it.
 func TestNothingIsOpenedForWhatIsMissing(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing", "out")
-	permissions, err := deno.Parse([]string{"--allow-write=" + missing, "--allow-read=" + missing})
+	permissions, err := permission.Parse([]string{"--allow-write=" + missing, "--allow-read=" + missing})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, scripts := deno.New(deno.Options{Cache: openShared(t), Permissions: permissions, Limits: supervisor.DefaultLimits()})
+	_, scripts := deno.New(deno.Options{Cache: openShared(t), Permissions: permissions, Limits: job.DefaultLimits()})
 	_, python := pyodide.New(pyodide.Options{Options: deno.Options{Cache: openShared(t), Permissions: permissions}})
 	for _, err := range []error{scripts, python} {
 		if err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "make it first, or grant its directory") {

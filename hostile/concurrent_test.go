@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"rillbox/server/stdio"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // script is what one client sends: each call, and each cancel, as a line.
@@ -289,7 +290,7 @@ func TestAHistoryOfManyCalls(t *testing.T) {
 	t.Logf("seed %d", seed)
 	wheels := newIndex(t)
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
-	limits := supervisor.DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.Sessions, limits.AllSessions, limits.Running, limits.Waiting = 8, 64, 12, 1000
 	limits.Timeout, limits.MaxTimeout = 5*time.Minute, 5*time.Minute // nothing leans on it
 	endEngines()

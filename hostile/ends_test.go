@@ -18,8 +18,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // Every way in which a run ends from outside, on a real `rillbox serve`: each
@@ -380,7 +382,7 @@ func TestMemoryIsReturned(t *testing.T) {
 // TestNoClientsRunsDelayAnothers measures a small program of one client while
 // another client's runs do their worst.
 func TestNoClientsRunsDelayAnothers(t *testing.T) {
-	limits := supervisor.DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.MaxTimeout = time.Minute
 	h := openHouse(t, limits)
 	hellos := cachetest.Rounds(3, 5, 15)

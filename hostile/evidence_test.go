@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // crash is for attacks that may end their own process by a signal.
-var crash = []supervisor.Status{supervisor.Crashed}
+var crash = []job.Status{job.Crashed}
 
 // contains says that a text is in what the program printed, its value or its error.
 func contains(o outcome, text string) bool { return strings.Contains(o.text(), text) }

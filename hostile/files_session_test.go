@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // TestNoPathLeadsOutOfAWorkspace: whatever a client names, and whatever a guest
@@ -23,7 +23,7 @@ import (
 func TestNoPathLeadsOutOfAWorkspace(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits(), "--allow-read", "--allow-write")
+	h := openHouse(t, job.DefaultLimits(), "--allow-read", "--allow-write")
 	secret := newSecret()
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "secret.txt"), secret)
@@ -143,7 +143,7 @@ func fileURIOf(session, name string) string {
 func TestALinkSwappedMeanwhileLeadsNowhere(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits(), "--allow-read", "--allow-write")
+	h := openHouse(t, job.DefaultLimits(), "--allow-read", "--allow-write")
 	secret := newSecret()
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "f"), secret)

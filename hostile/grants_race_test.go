@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // TestGrantsUnderAttack: while guests move a granted directory away and put a link
@@ -22,7 +23,7 @@ func TestGrantsUnderAttack(t *testing.T) {
 	for _, level := range (attack{workspace: true}).levels(false) {
 		t.Run(level.String(), func(t *testing.T) {
 			a := attack{
-				name: "grants under attack", language: supervisor.JavaScript, grants: []string{"--allow-read=%GRANTED%", "--allow-write=%GRANTED%"},
+				name: "grants under attack", language: job.JavaScript, grants: []string{"--allow-read=%GRANTED%", "--allow-write=%GRANTED%"},
 				narrowed: []string{"--allow-read=%GRANTED%/sub", "--allow-write=%GRANTED%/sub"},
 				meanwhile: strings.ReplaceAll(linkByWASI, "Deno.cwd()", `"%GRANTED%"`) + `
 const sub = "%GRANTED%/sub", away = "%GRANTED%/away" + Deno.pid + Math.random();
@@ -56,7 +57,7 @@ console.log("ran");`,
 			s := newScene(t, a)
 			engine := newEngine(t, a.language, s.fill(a.grants), level)
 			for range 2 {
-				defer runMeanwhile(t, engine, supervisor.Program{Language: a.language, Code: s.fillText(a.meanwhile), Timeout: supervisor.DefaultLimits().MaxTimeout})()
+				defer runMeanwhile(t, engine, job.Program{Language: a.language, Code: s.fillText(a.meanwhile), Timeout: job.DefaultLimits().MaxTimeout})()
 			}
 			// A round counts when its program has run; most find nothing to run in and are
 			// refused at once, all of them while the guests that attack are not at work.
@@ -66,8 +67,8 @@ console.log("ran");`,
 			for range 3 {
 				workers.Go(func() {
 					for ran.Load() < wanted && !t.Failed() {
-						o := runProgram(t.Context(), engine, supervisor.Program{Language: a.language, Code: s.fillText(a.code), Permissions: s.fill(a.narrowed)}, nil)
-						program := (*supervisor.ProgramError)(nil)
+						o := runProgram(t.Context(), engine, job.Program{Language: a.language, Code: s.fillText(a.code), Permissions: s.fill(a.narrowed)}, nil)
+						program := (*job.ProgramError)(nil)
 						switch {
 						case errors.As(o.err, &program):
 							refused.Add(1)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // TestGrants asks for more than was granted in words that look like less, and
@@ -14,12 +14,12 @@ import (
 func TestGrants(t *testing.T) {
 	var rows []attack
 	for _, language := range []struct {
-		name              supervisor.Language
+		name              job.Language
 		fetch, read, send string
 	}{
-		{supervisor.JavaScript, `console.log(await (await fetch("URL")).text());`, `console.log(Deno.readTextFileSync("FILE"));`, `(await Deno.connect({ hostname: "HOST", port: %HTTPPORT% })).close();`},
-		{supervisor.TypeScript, `const answer: string = await (await fetch("URL")).text(); console.log(answer);`, `const text: string = Deno.readTextFileSync("FILE"); console.log(text);`, `const c: Deno.Conn = await Deno.connect({ hostname: "HOST", port: %HTTPPORT% }); c.close();`},
-		{supervisor.Python, "import js\nprint(await (await js.fetch('URL')).text())", runJS + "\nprint(run_js('(f) => Deno.readTextFileSync(f)')('FILE'))", runJS + "\nawait run_js('(hostname) => Deno.connect({ hostname, port: %HTTPPORT% })')('HOST')"},
+		{job.JavaScript, `console.log(await (await fetch("URL")).text());`, `console.log(Deno.readTextFileSync("FILE"));`, `(await Deno.connect({ hostname: "HOST", port: %HTTPPORT% })).close();`},
+		{job.TypeScript, `const answer: string = await (await fetch("URL")).text(); console.log(answer);`, `const text: string = Deno.readTextFileSync("FILE"); console.log(text);`, `const c: Deno.Conn = await Deno.connect({ hostname: "HOST", port: %HTTPPORT% }); c.close();`},
+		{job.Python, "import js\nprint(await (await js.fetch('URL')).text())", runJS + "\nprint(run_js('(f) => Deno.readTextFileSync(f)')('FILE'))", runJS + "\nawait run_js('(hostname) => Deno.connect({ hostname, port: %HTTPPORT% })')('HOST')"},
 	} {
 		add := func(name, code string, grants, narrowed []string) {
 			rows = append(rows, attack{name: string(language.name) + ": " + name, language: language.name, code: code, grants: grants, narrowed: narrowed})

@@ -35,6 +35,11 @@ import (
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/binary"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // attack is one row. Its texts (code, earlier, meanwhile, args, grants) name
@@ -60,7 +65,7 @@ import (
 //	%SECRET%    the secret itself, for earlier and meanwhile alone
 type attack struct {
 	name     string // what it tries
-	language supervisor.Language
+	language job.Language
 	file     string // the program's file name; empty is the language's default
 	code     string
 	args     []string
@@ -104,7 +109,7 @@ type attack struct {
 	evidence func(s *scene, o outcome) string
 	// ends are the ways that the bounded run may end in beside completed and
 	// failed.
-	ends []supervisor.Status
+	ends []job.Status
 	// least is the lowest wall behind which the attack comes to nothing; what levels
 	// says, if it is not set.
 	least launcher.Level
@@ -114,7 +119,7 @@ type attack struct {
 
 // outcome is all that came of a run.
 type outcome struct {
-	supervisor.Result
+	job.Result
 	err    error  // of the engine
 	events string // what was emitted, in order
 	frames string // what came on descriptor 3 of a bare process
@@ -145,7 +150,7 @@ func try(t *testing.T, attacks []attack) {
 			}
 			t.Parallel()
 			if a.language == "" {
-				a.language = supervisor.JavaScript
+				a.language = job.JavaScript
 			}
 			if a.noControl == "" {
 				onceShown(t, func() { a.runControl(t) })
@@ -194,15 +199,15 @@ func (a attack) checkBounded(t *testing.T, level launcher.Level, s *scene, o out
 		t.Errorf("behind %v the attack got through: %s\n%s", level, strings.Join(found, "; "), o.text())
 	}
 	// A run that did not happen holds nothing.
-	if program := (*supervisor.ProgramError)(nil); o.err != nil && !errors.As(o.err, &program) {
+	if program := (*job.ProgramError)(nil); o.err != nil && !errors.As(o.err, &program) {
 		t.Errorf("the bounded run failed: %v", o.err)
 	}
 	if o.Error != nil && o.Error.Name == "ProtocolError" && o.Duration == 0 {
 		t.Errorf("the program was never started:\n%s", o.text())
 	}
-	ends := append(a.ends, supervisor.Completed, supervisor.Failed)
-	if o.State == supervisor.StateKept { // a cell that waits for what was refused: an error that nobody catches is no end of a session
-		ends = append(ends, supervisor.TimedOut)
+	ends := append(a.ends, job.Completed, job.Failed)
+	if o.State == job.StateKept { // a cell that waits for what was refused: an error that nobody catches is no end of a session
+		ends = append(ends, job.TimedOut)
 	}
 	if o.err == nil && !slices.Contains(ends, o.Status) || o.ExitCode == 125 {
 		t.Errorf("the bounded run ended as %s\n%s", o.Status, o.text())
@@ -235,18 +240,18 @@ func (a attack) checkControl(t *testing.T, s *scene, o outcome) {
 
 // run runs the row's program on an engine, and those before and meanwhile on
 // another, which may be the same.
-func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) outcome {
+func (a attack) run(t *testing.T, s *scene, engine, others job.Engine) outcome {
 	t.Helper()
 	if a.earlier != "" {
-		o := runProgram(t.Context(), others, supervisor.Program{Language: a.language, Code: s.fillSecret(a.earlier)}, nil)
+		o := runProgram(t.Context(), others, job.Program{Language: a.language, Code: s.fillSecret(a.earlier)}, nil)
 		if o.err != nil {
 			t.Fatalf("the program before: %v", o.err)
 		}
 	}
 	if a.meanwhile != "" {
-		defer runMeanwhile(t, others, supervisor.Program{Language: a.language, Code: s.fillSecret(a.meanwhile)})()
+		defer runMeanwhile(t, others, job.Program{Language: a.language, Code: s.fillSecret(a.meanwhile)})()
 	}
-	p := supervisor.Program{
+	p := job.Program{
 		Language: a.language,
 		Name:     a.file,
 		Code:     s.fillText(a.code),
@@ -261,7 +266,7 @@ func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) ou
 		p.Stdin = strings.NewReader(a.stdin)
 	}
 	if _, isSession := engine.(*rowSession); a.workspace && !isSession {
-		dir, err := supervisor.NewRunDir()
+		dir, err := sandbox.NewRunDir()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,14 +278,14 @@ func (a attack) run(t *testing.T, s *scene, engine, others supervisor.Engine) ou
 
 // runMeanwhile starts a program, waits for its first output, and gives the
 // function that ends it.
-func runMeanwhile(t *testing.T, engine supervisor.Engine, p supervisor.Program) (end func()) {
+func runMeanwhile(t *testing.T, engine job.Engine, p job.Program) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	speaks, ended := make(chan bool), make(chan outcome, 1)
 	var once sync.Once
 	go func() {
-		ended <- runProgram(ctx, engine, p, func(e supervisor.Event) {
-			if e.Kind == supervisor.Stdout {
+		ended <- runProgram(ctx, engine, p, func(e job.Event) {
+			if e.Kind == job.Stdout {
 				once.Do(func() { close(speaks) })
 			}
 		})
@@ -300,7 +305,7 @@ func runMeanwhile(t *testing.T, engine supervisor.Engine, p supervisor.Program) 
 // runTimeout is above what any of the attacks needs.
 const runTimeout = 20 * time.Second
 
-func runProgram(ctx context.Context, engine supervisor.Engine, p supervisor.Program, hear func(supervisor.Event)) outcome {
+func runProgram(ctx context.Context, engine job.Engine, p job.Program, hear func(job.Event)) outcome {
 	p.ID = supervisor.NewID()
 	if p.Timeout == 0 {
 		p.Timeout = runTimeout
@@ -308,7 +313,7 @@ func runProgram(ctx context.Context, engine supervisor.Engine, p supervisor.Prog
 	var o outcome
 	var mu sync.Mutex // the engines' callers serialise events, as the supervisor does
 	var events strings.Builder
-	o.Result, o.err = engine.Run(ctx, p, func(e supervisor.Event) {
+	o.Result, o.err = engine.Run(ctx, p, func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events.WriteString(e.Text)
@@ -329,7 +334,7 @@ func (a attack) runBare(t *testing.T, s *scene) outcome {
 	dir := t.TempDir()
 	name := a.file
 	if name == "" {
-		name = map[supervisor.Language]string{supervisor.JavaScript: "main.js", supervisor.TypeScript: "main.ts"}[a.language]
+		name = map[job.Language]string{job.JavaScript: "main.js", job.TypeScript: "main.ts"}[a.language]
 	}
 	file := filepath.Join(dir, name)
 	start := func(code string) outcome {
@@ -364,12 +369,12 @@ func (a attack) startBare(t *testing.T, s *scene, dir, file string) outcome {
 	}()
 	err = cmd.Run()
 	_ = theirs.Close()
-	o := outcome{Result: supervisor.Result{Status: supervisor.Completed, ExitCode: cmd.ProcessState.ExitCode()}}
+	o := outcome{Result: job.Result{Status: job.Completed, ExitCode: cmd.ProcessState.ExitCode()}}
 	o.Stdout.Head, o.Stderr.Head = stdout.Bytes(), stderr.Bytes()
 	o.frames = string(<-written)
 	_ = frames.Close()
 	if err != nil {
-		o.Status = supervisor.Failed
+		o.Status = job.Failed
 	}
 	return o
 }
@@ -394,13 +399,13 @@ var shared struct {
 	cache *cache.Cache
 
 	mu      sync.Mutex
-	engines map[string]supervisor.Toolchain
+	engines map[string]job.Toolchain
 }
 
 func openShared(t testing.TB) *cache.Cache {
 	t.Helper()
 	shared.once.Do(func() {
-		shared.engines = map[string]supervisor.Toolchain{}
+		shared.engines = map[string]job.Toolchain{}
 		dir, err := cachetest.Dir()
 		if err == nil {
 			shared.cache, err = cache.Open(dir, cache.Options{})
@@ -413,23 +418,23 @@ func openShared(t testing.TB) *cache.Cache {
 	return shared.cache
 }
 
-func denoBinary(t testing.TB) deno.Binary {
+func denoBinary(t testing.TB) binary.Binary {
 	t.Helper()
-	b, err := deno.Locate(t.Context(), deno.LocateOptions{Cache: openShared(t)})
+	b, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: openShared(t)})
 	cachetest.NeedNetwork(t, err)
 	return b
 }
 
 // newEngine gives the engine for a language with these grants, with all of it
 // on this machine.
-func newEngine(t testing.TB, language supervisor.Language, grants []string, wall launcher.Level) supervisor.Toolchain {
+func newEngine(t testing.TB, language job.Language, grants []string, wall launcher.Level) job.Toolchain {
 	t.Helper()
 	store := openShared(t)
-	permissions, err := deno.Parse(grants)
+	permissions, err := permission.Parse(grants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	python := language == supervisor.Python
+	python := language == job.Python
 	key := fmt.Sprint(python, wall, permissions.Args())
 	withoutWall := wall == noWall
 	if withoutWall {
@@ -440,20 +445,20 @@ func newEngine(t testing.TB, language supervisor.Language, grants []string, wall
 	if engine, made := shared.engines[key]; made {
 		return engine
 	}
-	var engine supervisor.Toolchain
+	var engine job.Toolchain
 	if python {
-		engine, err = pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall}})
+		engine, err = pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Permissions: permissions, Limits: job.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall}})
 	} else {
 		warm := 0
 		if len(grants) == 0 && wall == launcher.Best { // many rows share this one
 			warm = 1
 		}
-		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall, Warm: warm})
+		engine, err = deno.New(deno.Options{Cache: store, Permissions: permissions, Limits: job.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall, Warm: warm})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cachetest.NeedNetwork(t, engine.Prepare(context.WithoutCancel(t.Context()), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, engine.Prepare(context.WithoutCancel(t.Context()), func(job.Event) {}))
 	shared.engines[key] = engine
 	return engine
 }
@@ -493,7 +498,7 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	if err := supervisor.RemoveServerDir(); err != nil {
+	if err := sandbox.RemoveServerDir(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
@@ -681,7 +686,7 @@ func write(t testing.TB, path, text string) {
 // runsDir is where runs' directories are made.
 func runsDir(t *testing.T) string {
 	t.Helper()
-	dir, err := supervisor.NewRunDir()
+	dir, err := sandbox.NewRunDir()
 	if err != nil {
 		t.Fatal(err)
 	}

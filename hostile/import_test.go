@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // data is a data: URL of a module.
@@ -24,7 +24,7 @@ func TestImportsOfLocalFiles(t *testing.T) {
 	const noExports = "a cell gives nothing of what it exports"
 	try(t, []attack{
 		{name: "static import as code", code: `import s from "file://%DIR%/secret.mjs"; console.log(s);`},
-		{name: "static import as code from TypeScript", language: supervisor.TypeScript,
+		{name: "static import as code from TypeScript", language: job.TypeScript,
 			code: `import s from "file://%DIR%/secret.ts"; console.log(s as string);`},
 		{name: "static import as JSON", code: `import s from "file://%DIR%/secret.json" with { type: "json" }; console.log(s);`},
 		{name: "static import as text", code: `import s from "file://%DIR%/secret.txt" with { type: "text" }; console.log(s);`},
@@ -34,7 +34,7 @@ func TestImportsOfLocalFiles(t *testing.T) {
 		{name: "static import by a relative path", code: `import s from "../../../../../../../../../..%DIR%/secret.mjs"; console.log(s);`},
 		{name: "re-export of a local file", code: `export { default } from "file://%DIR%/secret.mjs";`, noCellControl: noExports},
 		{name: "export * of a local file", code: `export * as default from "file://%DIR%/secret.json" with { type: "json" };`, noCellControl: noExports},
-		{name: "TypeScript import of JSON", language: supervisor.TypeScript,
+		{name: "TypeScript import of JSON", language: job.TypeScript,
 			code: `import s from "file://%DIR%/secret.json" with { type: "json" }; console.log(s);`},
 		{name: "dynamic import as code", code: `console.log(await import("file://%DIR%/secret.mjs"));`},
 		{name: "dynamic import as JSON", code: `console.log(await import("file://%DIR%/secret.json", { with: { type: "json" } }));`},
@@ -66,7 +66,7 @@ console.log((await import(URL.createObjectURL(blob))).default);`},
 		{name: "source phase import of WebAssembly", code: `import source m from "file://%DIR%/module.wasm"; console.log(WebAssembly.Module.exports(m)[0].name);`, prepare: wasmNamed,
 			noCellControl: "cells have no such imports"},
 		{name: "import.meta.resolve and import", code: `console.log((await import(import.meta.resolve("../../../../../../../..%DIR%/secret.mjs"))).default);`},
-		{name: "type reference to a local file", language: supervisor.TypeScript,
+		{name: "type reference to a local file", language: job.TypeScript,
 			code: `/// <reference types="file://%DIR%/secret.ts" />
 // @ts-types="file://%DIR%/secret.ts"
 import s from "file://%DIR%/secret.ts"; console.log(s as string);`},

@@ -19,12 +19,15 @@ import (
 	"rillbox/pyodide"
 	"rillbox/server"
 	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // testLimits are low enough to be hit soon. Memory is what Python needs to say
 // MemoryError itself before the watchdog says it.
-func testLimits() supervisor.Limits {
-	l := supervisor.DefaultLimits()
+func testLimits() job.Limits {
+	l := job.DefaultLimits()
 	l.Timeout = 2 * time.Second
 	l.MaxTimeout = 20 * time.Second
 	l.Memory = 256 << 20
@@ -41,14 +44,14 @@ type house struct {
 	supervisor   *supervisor.Supervisor
 }
 
-func openHouse(t testing.TB, limits supervisor.Limits, grants ...string) house {
+func openHouse(t testing.TB, limits job.Limits, grants ...string) house {
 	t.Helper()
 	return openHouseOf(t, houseOptions{limits: limits, grants: grants})
 }
 
 // houseOptions are what a house's operator chose.
 type houseOptions struct {
-	limits      supervisor.Limits
+	limits      job.Limits
 	withoutWall bool
 	grants      []string
 	pythonApart bool               // Python has none of them
@@ -59,7 +62,7 @@ type houseOptions struct {
 func openHouseOf(t testing.TB, o houseOptions) house {
 	t.Helper()
 	store, limits, withoutWall := openShared(t), o.limits, o.withoutWall
-	permissions, err := deno.Parse(o.grants)
+	permissions, err := permission.Parse(o.grants)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +71,14 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 		t.Fatal(err)
 	}
 	if o.pythonApart {
-		permissions = deno.Permissions{}
+		permissions = permission.Permissions{}
 	}
 	python, err := pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Limits: limits, Permissions: permissions, WithoutSecondWall: withoutWall}, IndexURL: o.index})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range []supervisor.Toolchain{scripts, python} {
-		cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(supervisor.Event) {}))
+	for _, engine := range []job.Toolchain{scripts, python} {
+		cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(job.Event) {}))
 	}
 	s := supervisor.New(limits, slog.New(slog.DiscardHandler), scripts, python)
 	t.Cleanup(s.Close)

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // linkByWASI defines L(target, name): a symbolic link to any path, which node:wasi
@@ -72,7 +73,7 @@ var linkRows = []attack{
 // TestLinksLeadNowhere: a link to what a program was not given is a link to
 // nothing, in each language, in runs with files and in sessions.
 func TestLinksLeadNowhere(t *testing.T) {
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.TypeScript, supervisor.Python} {
+	for _, language := range []job.Language{job.JavaScript, job.TypeScript, job.Python} {
 		t.Run(string(language), func(t *testing.T) {
 			t.Parallel()
 			var rows []attack
@@ -80,14 +81,14 @@ func TestLinksLeadNowhere(t *testing.T) {
 				row.language, row.workspace = language, true
 				row.code = "{\n" + linkByWASI + row.code + "\n}"
 				switch language {
-				case supervisor.TypeScript: // WebAssembly's exports and the calls have loose types
+				case job.TypeScript: // WebAssembly's exports and the calls have loose types
 					row.code = "// @ts-nocheck\n" + row.code
-				case supervisor.Python:
+				case job.Python:
 					row.code = fmt.Sprintf("from pyodide.code import run_js\nawait run_js(%s)", strconv.Quote("(async () => "+row.code+")()"))
 				}
 				rows = append(rows, row)
 			}
-			if language == supervisor.Python {
+			if language == job.Python {
 				tryTogether(t, rows)
 				return
 			}
@@ -156,7 +157,7 @@ func TestWhatMayBeRunRuns(t *testing.T) {
 		{[]string{"--allow-run=sh", "--allow-env"}, `(await import("node:child_process")).execFileSync("sh", ["-c", "echo hi"]).toString()`, "hi"},
 	} {
 		for _, level := range (attack{grants: row.grants}).levels(false) {
-			o := runProgram(t.Context(), newEngine(t, supervisor.JavaScript, row.grants, level), supervisor.Program{Language: supervisor.JavaScript, Code: "export default " + row.code}, nil)
+			o := runProgram(t.Context(), newEngine(t, job.JavaScript, row.grants, level), job.Program{Language: job.JavaScript, Code: "export default " + row.code}, nil)
 			if !strings.Contains(string(o.Value), strings.Trim(strconv.Quote(row.want), `"`)) {
 				t.Errorf("%q behind %v: %s", row.grants, level, o.summary())
 			}

@@ -18,8 +18,11 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // tarFile is one entry of a package's archive; link makes it a symbolic link.
@@ -165,7 +168,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 		}, code: `/* %HTTP% */`, noControl: "Deno itself takes no such dependency"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a := attack{language: supervisor.JavaScript, code: row.code}
+			a := attack{language: job.JavaScript, code: row.code}
 			if !strings.Contains(a.code, "import") {
 				a.code += `import evil from "npm:evil"; console.log(await evil);`
 			}
@@ -180,11 +183,11 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = store.Close() })
-				permissions, err := deno.Parse(grants)
+				permissions, err := permission.Parse(grants)
 				if err != nil {
 					t.Fatal(err)
 				}
-				engine, err := deno.New(deno.Options{Cache: store, DenoPath: binary.Path, Permissions: permissions, Limits: supervisor.DefaultLimits(), WithoutSecondWall: withoutWall})
+				engine, err := deno.New(deno.Options{Cache: store, DenoPath: binary.Path, Permissions: permissions, Limits: job.DefaultLimits(), WithoutSecondWall: withoutWall})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -216,7 +219,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 
 // inBoth are the languages of Deno's, one as a program and one as a cell: which
 // packages there are is decided in one place for both.
-var inBoth = map[supervisor.Language]string{supervisor.JavaScript: "program", supervisor.TypeScript: "cell"}
+var inBoth = map[job.Language]string{job.JavaScript: "program", job.TypeScript: "cell"}
 
 // ownCache is a cache of the scene's own, at a path that a permission flag can hold.
 func ownCache(s *scene) string { return filepath.Join(filepath.Dir(s.dir()), "cache") }
@@ -230,11 +233,11 @@ func runOwn(t *testing.T, s *scene, a attack, in string, change func(*deno.Optio
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	permissions, err := deno.Parse(s.fill(a.grants))
+	permissions, err := permission.Parse(s.fill(a.grants))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: supervisor.DefaultLimits()}
+	o := deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: job.DefaultLimits()}
 	if change != nil {
 		change(&o)
 	}
@@ -345,11 +348,11 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 		"name":   `from pyodide.code import run_js; print((await run_js('import("npm:private")')).default)`,
 	} {
 		t.Run("Python: "+name, func(t *testing.T) {
-			a := attack{language: supervisor.Python, code: code + "  # %DIR%", noControl: "it is shown above"}
+			a := attack{language: job.Python, code: code + "  # %DIR%", noControl: "it is shown above"}
 			a.prepare = func(t *testing.T, s *scene) {
 				t.Setenv("NPM_CONFIG_REGISTRY", serveNPM(t, npmPackage{name: "private", files: []tarFile{{name: "package/index.js", text: `module.exports = "` + s.secret + `";`}}}))
 				s.words["%CACHE%"] = ownCache(s)
-				if o := runOwn(t, s, attack{language: supervisor.JavaScript, code: `import "npm:private"`}, "program", nil); o.Error != nil {
+				if o := runOwn(t, s, attack{language: job.JavaScript, code: `import "npm:private"`}, "program", nil); o.Error != nil {
 					t.Fatalf("the package can't be had: %s", o.text())
 				}
 				s.words["%STORE%"] = globbed(t, s.words["%CACHE%"]+"/deno/npm/*/private/1.0.0")[0]

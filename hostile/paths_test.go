@@ -10,7 +10,9 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // TestNarrowingShowsNothingMore: a run names, within what was granted, what the
@@ -59,16 +61,16 @@ func TestTheWayToTheCacheStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer store.Close()
-			permissions, err := deno.Parse([]string{"--allow-read=" + dir, "--allow-write=" + dir})
+			permissions, err := permission.Parse([]string{"--allow-read=" + dir, "--allow-write=" + dir})
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine, err := deno.New(deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: supervisor.DefaultLimits(), Wall: level})
+			engine, err := deno.New(deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: job.DefaultLimits(), Wall: level})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer engine.Close()
-			o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.JavaScript, Code: `
+			o := runProgram(t.Context(), engine, job.Program{Language: job.JavaScript, Code: `
 const dir = "` + dir + `", told = [];
 for (const [name, attempt] of Object.entries({
   beside: () => Deno.writeTextFileSync(dir + "/a/beside", "x"),
@@ -82,7 +84,7 @@ export default told.join();`}, nil)
 			if got := string(o.Value); got != `"beside"` && got != `""` { // Landlock has directories on the way as they are
 				t.Errorf("it could: %s", o.summary())
 			}
-			if o = runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.JavaScript, Code: `export default 1`}, nil); string(o.Value) != "1" {
+			if o = runProgram(t.Context(), engine, job.Program{Language: job.JavaScript, Code: `export default 1`}, nil); string(o.Value) != "1" {
 				t.Errorf("after it: %s", o.summary())
 			}
 		})
@@ -93,9 +95,9 @@ export default told.join();`}, nil)
 // run as its owner, whoever that is on the disk.
 func TestNoFileOfAGuestsRunsAsUs(t *testing.T) {
 	needWall(t)
-	o := ownSession(t, supervisor.JavaScript, newEngine(t, supervisor.JavaScript, nil, 0))
+	o := ownSession(t, job.JavaScript, newEngine(t, job.JavaScript, nil, 0))
 	mark := newSecret()
-	result := runProgram(t.Context(), o, supervisor.Program{Language: supervisor.JavaScript, Code: `
+	result := runProgram(t.Context(), o, job.Program{Language: job.JavaScript, Code: `
 Deno.writeTextFileSync("` + mark + `", "x"); Deno.mkdirSync("d");
 for (const attempt of [
   () => Deno.chmodSync("` + mark + `", 0o4755), () => Deno.chmodSync("` + mark + `", 0o2755), () => Deno.chmodSync("d", 0o2777),

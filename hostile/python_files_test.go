@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // workerFile puts a module beside the secret that a worker may be started on.
@@ -162,6 +162,6 @@ print(open("%GRANTED%/secret.txt").read())`},
 		{name: "a denied file of a granted directory", grants: []string{"--allow-read=%DIR%", "--deny-read=%DIR%/secret.txt"}, control: more, code: `print(open("%DIR%/secret.txt").read())`},
 	})
 	try(t, []attack{
-		{name: "what a run did not ask for", language: supervisor.Python, grants: more, narrowed: []string{"--allow-read=%GRANTED%"}, noControl: "it is the same without a narrowing", code: `print(open("%DIR%/secret.txt").read())`},
+		{name: "what a run did not ask for", language: job.Python, grants: more, narrowed: []string{"--allow-read=%GRANTED%"}, noControl: "it is the same without a narrowing", code: `print(open("%DIR%/secret.txt").read())`},
 	})
 }

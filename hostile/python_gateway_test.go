@@ -9,7 +9,8 @@ import (
 
 	"rillbox/cache"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // ownGateway gives a guest the URL of its own grant.
@@ -113,8 +114,8 @@ print(run_js("(port) => String(Deno.listen({ hostname: '127.0.0.1', port }))")(i
 		attacks[i] = attack{name: row.name, code: row.code}
 		answers[row.name] = row.answer
 	}
-	bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-		runTogether(t, attacks, attack.granted, func(_ []string, p supervisor.Program) outcome {
+	bothWays(t, job.Python, engine, func(t *testing.T, engine job.Engine) {
+		runTogether(t, attacks, attack.granted, func(_ []string, p job.Program) outcome {
 			return runProgram(t.Context(), engine, p, nil)
 		}, func(a attack, s *scene, whole, own outcome) {
 			t.Run(a.name, func(t *testing.T) {
@@ -143,8 +144,8 @@ func TestPythonGatewayPathDiesWithItsRun(t *testing.T) {
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "")...))
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url(); o.Warm = 1 })
 	run := func(code string, args ...string) outcome {
-		o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: code, Args: args}, nil)
-		if o.err != nil || o.Status != supervisor.Completed {
+		o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Code: code, Args: args}, nil)
+		if o.err != nil || o.Status != job.Completed {
 			t.Fatal(o.summary())
 		}
 		return o

@@ -8,8 +8,10 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 func TestPythonNetwork(t *testing.T) {
@@ -149,11 +151,11 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
         print(get("http://%HTTP%/"))
     except Exception as error:
         print(type(error).__name__)`
-	run := func(t *testing.T, engine supervisor.Engine) (*scene, outcome) {
+	run := func(t *testing.T, engine job.Engine) (*scene, outcome) {
 		s := newScene(t, attack{code: code})
-		return s, runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{"requests"}, Code: s.fillText(code)}, nil)
+		return s, runProgram(t.Context(), engine, job.Program{Language: job.Python, Packages: []string{"requests"}, Code: s.fillText(code)}, nil)
 	}
-	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, []string{"--allow-net"}, noWall), func(t *testing.T, engine supervisor.Engine) {
+	bothWays(t, job.Python, newEngine(t, job.Python, []string{"--allow-net"}, noWall), func(t *testing.T, engine job.Engine) {
 		s, control := run(t, engine)
 		if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
 			cachetest.NeedNetwork(t, cache.ErrOffline)
@@ -162,10 +164,10 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
 			t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())
 		}
 	})
-	bothWays(t, supervisor.Python, newEngine(t, supervisor.Python, nil, launcher.Best), func(t *testing.T, engine supervisor.Engine) {
+	bothWays(t, job.Python, newEngine(t, job.Python, nil, launcher.Best), func(t *testing.T, engine job.Engine) {
 		s, o := run(t, engine)
 		t.Logf("bounded: %s", o.summary())
-		if found := s.evidenceOf(o); len(found) > 0 || o.Status != supervisor.Completed {
+		if found := s.evidenceOf(o); len(found) > 0 || o.Status != job.Completed {
 			t.Errorf("the attack got through: %q, %s", found, o.summary())
 		}
 	})

@@ -11,7 +11,8 @@ import (
 
 	"rillbox/cache"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // Wheels that an index serves and that should not be trusted. A wheel is
@@ -22,7 +23,7 @@ func TestPythonHostileWheels(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-	session := ownSession(t, supervisor.Python, engine) // which goes on after each of them
+	session := ownSession(t, job.Python, engine) // which goes on after each of them
 	const linked = os.ModeSymlink
 	for _, row := range []struct {
 		name    string
@@ -88,9 +89,9 @@ if not os.path.exists("/tmp/early"): print("here")`},
 				content = []byte("this is no zip")
 			}
 			wheels.put(row.project, content)
-			for name, engine := range map[string]supervisor.Engine{"program": engine, "cell": session} {
+			for name, engine := range map[string]job.Engine{"program": engine, "cell": session} {
 				t.Run(name, func(t *testing.T) {
-					p := supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: row.look}
+					p := job.Program{Language: job.Python, Packages: []string{row.project}, Code: row.look}
 					o := runProgram(t.Context(), engine, p, nil)
 					t.Logf("bounded: %s", o.summary())
 					if o.err != nil {
@@ -99,10 +100,10 @@ if not os.path.exists("/tmp/early"): print("here")`},
 					if strings.Contains(o.Stdout.String(), "here") {
 						t.Errorf("the attack got through: %s", o.summary())
 					}
-					if o.Status == supervisor.Completed && !strings.Contains(o.Stdout.String(), "not") {
+					if o.Status == job.Completed && !strings.Contains(o.Stdout.String(), "not") {
 						t.Errorf("the program did not run: %s", o.summary())
 					}
-					if o.Status != supervisor.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
+					if o.Status != job.Completed && (row.fails == "" || o.Error == nil || !strings.Contains(o.text(), row.fails)) {
 						t.Errorf("it ended as %s, without a word of why: %s", o.Status, o.summary())
 					}
 				})
@@ -114,9 +115,9 @@ if not os.path.exists("/tmp/early"): print("here")`},
 }
 
 // checkUsable checks that another program runs as if nothing had been.
-func checkUsable(t *testing.T, engine supervisor.Engine) {
+func checkUsable(t *testing.T, engine job.Engine) {
 	t.Helper()
-	o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: "1 + 1"}, nil)
+	o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Code: "1 + 1"}, nil)
 	if string(o.Value) != "2" {
 		t.Errorf("afterwards: %s", o.summary())
 	}
@@ -138,7 +139,7 @@ func replaced(project, name, text string) []zipFile {
 func TestPythonWheelBombs(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
-	limits := supervisor.DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.Memory = 128 << 20
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url(); o.Limits = limits })
 	many := wheelFiles("manyparts", "")
@@ -163,13 +164,13 @@ for directory, _, names in os.walk(site.getsitepackages()[0]):
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			wheels.put(row.project, zipOf(t, row.files...))
-			bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: []string{row.project}, Code: readAll}, nil)
+			bothWays(t, job.Python, engine, func(t *testing.T, engine job.Engine) {
+				o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Packages: []string{row.project}, Code: readAll}, nil)
 				t.Logf("bounded: %s, peak %d MiB", o.summary(), o.PeakMemory>>20)
 				if o.err != nil || o.Error == nil {
 					t.Fatalf("it did not end by a clear error: %s", o.summary())
 				}
-				if o.Status != supervisor.OutOfMemory && !strings.Contains(o.Error.Message, "allocate") && o.Error.Name != "MemoryError" {
+				if o.Status != job.OutOfMemory && !strings.Contains(o.Error.Message, "allocate") && o.Error.Name != "MemoryError" {
 					t.Errorf("it did not end for want of memory: %s", o.summary())
 				}
 				if o.PeakMemory > 250<<20+2*limits.Memory {
@@ -198,8 +199,8 @@ func TestPythonDeniedPackages(t *testing.T) {
 		o.IndexURL = wheels.url()
 		o.Policy = cache.Policy{Allow: []string{"needs-denied"}}
 	})
-	denying := map[string]supervisor.Engine{"program": bounded, "cell": ownSession(t, supervisor.Python, bounded)}
-	allowing := map[string]supervisor.Engine{"program": allowed, "cell": ownSession(t, supervisor.Python, allowed)}
+	denying := map[string]job.Engine{"program": bounded, "cell": ownSession(t, job.Python, bounded)}
+	allowing := map[string]job.Engine{"program": allowed, "cell": ownSession(t, job.Python, allowed)}
 	for _, row := range []struct {
 		name, code string
 		packages   []string
@@ -221,13 +222,13 @@ content = (await (await js.fetch(json.loads(page)["files"][0]["url"])).arrayBuff
 print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: row.code}
+			p := job.Program{Language: job.Python, Packages: row.packages, Code: row.code}
 			onceShown(t, func() {
 				if o := runProgram(t.Context(), open, p, nil); !strings.Contains(o.text(), secret) {
 					t.Errorf("it is not had without the policy either, so this shows nothing: %s", o.summary())
 				}
 			})
-			policies := map[string]map[string]supervisor.Engine{"denied": denying}
+			policies := map[string]map[string]job.Engine{"denied": denying}
 			if row.packages != nil {
 				policies["not allowed"] = allowing
 			}
@@ -235,7 +236,7 @@ print(zipfile.ZipFile(io.BytesIO(content)).read("denied_thing/__init__.py"))`, n
 				for name, engine := range engines {
 					t.Run(policy+", "+name, func(t *testing.T) {
 						o := runProgram(t.Context(), engine, p, nil)
-						if strings.Contains(o.text(), secret) || o.Status == supervisor.Completed {
+						if strings.Contains(o.text(), secret) || o.Status == job.Completed {
 							t.Errorf("it got through: %s", o.summary())
 						}
 						if !strings.Contains(o.text(), "the operator denied package") {
@@ -254,7 +255,7 @@ func TestPythonRequirementsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
 	engine := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
-	session := ownSession(t, supervisor.Python, engine)
+	session := ownSession(t, job.Python, engine)
 	var rows []attack
 	for _, row := range []struct{ name, project, requirement string }{
 		{"by a file: URL", "byfile", "led_file @ file://%DIR%/led_file-1.0-py3-none-any.whl"},
@@ -284,10 +285,10 @@ await micropip.install("` + row.packages[0] + `", index_urls="` + wheels.url() +
 				t.Error(problem)
 			}
 			s := newScene(t, row)
-			for name, engine := range map[string]supervisor.Engine{"program": engine, "cell": session} {
-				o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Packages: row.packages, Code: s.fillText(row.code)}, nil)
+			for name, engine := range map[string]job.Engine{"program": engine, "cell": session} {
+				o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Packages: row.packages, Code: s.fillText(row.code)}, nil)
 				t.Logf("bounded, %s: %s", name, o.summary())
-				if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == supervisor.Completed {
+				if found := s.evidenceOf(o); len(found) > 0 || o.err != nil || o.Status == job.Completed {
 					t.Errorf("the attack got through: %q, %s", found, o.summary())
 				}
 			}
@@ -302,7 +303,7 @@ func TestPythonInstallPlanIsNotPoisoned(t *testing.T) {
 	wheels := newIndex(t)
 	index := func(o *pyodide.Options) { o.IndexURL = wheels.url() }
 	engine := pythonEngine(t, index)
-	another := ownSession(t, supervisor.Python, pythonEngine(t, index)) // another server's
+	another := ownSession(t, job.Python, pythonEngine(t, index)) // another server's
 	for i, row := range []struct{ name, code string }{
 		{"installed after the start", climb + `send(type="installed", files=[], missing={"harmless": "forged"})`},
 		{"resolve and installed after the start", climb + `
@@ -329,11 +330,11 @@ await micropip.install("tampering")`},
 					if strings.Contains(row.code, "import tampering") {
 						packages = append(packages, own("tampering"))
 					}
-					hostile := supervisor.Engine(engine)
+					hostile := job.Engine(engine)
 					if kind == "cell" {
-						hostile = ownSession(t, supervisor.Python, engine)
+						hostile = ownSession(t, job.Python, engine)
 					}
-					p := supervisor.Program{Language: supervisor.Python, Packages: packages, Code: own(row.code)}
+					p := job.Program{Language: job.Python, Packages: packages, Code: own(row.code)}
 					first := runProgram(t.Context(), hostile, p, nil)
 					t.Logf("hostile: %s", first.summary())
 					p.Code = own("import harmless\nharmless.text")

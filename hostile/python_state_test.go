@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // What one run leaves behind is not there for the next, whose child is a warm
@@ -82,7 +83,7 @@ run_js("""(module, digest) => {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.Python, Code: rowsPython, Args: []string{string(table)}}, nil)
+		o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Code: rowsPython, Args: []string{string(table)}}, nil)
 		if ended, _, _ := sections(o.Stdout.String()); len(ended) != len(parts) {
 			t.Errorf("%d of %d parts ran: %s", len(ended), len(parts), o.text())
 		}

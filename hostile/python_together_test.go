@@ -18,8 +18,10 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // rowsPython runs many rows in one child.
@@ -39,18 +41,18 @@ var bareModule string
 func tryTogether(t *testing.T, attacks []attack) {
 	t.Helper()
 	for i := range attacks {
-		attacks[i].language = supervisor.Python
+		attacks[i].language = job.Python
 	}
-	problems := controlTogether(t, attacks, "program", func(grants []string, p supervisor.Program) outcome {
-		return runProgram(t.Context(), newEngine(t, supervisor.Python, grants, noWall), p, nil)
+	problems := controlTogether(t, attacks, "program", func(grants []string, p job.Program) outcome {
+		return runProgram(t.Context(), newEngine(t, job.Python, grants, noWall), p, nil)
 	})
 	for _, rows := range alike(attacks, attack.grantsAndWorkspace) {
 		for _, level := range rows[0].levels(false) {
-			runTogether(t, rows, attack.granted, func(grants []string, p supervisor.Program) outcome {
+			runTogether(t, rows, attack.granted, func(grants []string, p job.Program) outcome {
 				if rows[0].workspace {
 					p.Workspace = t.TempDir()
 				}
-				return runProgram(t.Context(), newEngine(t, supervisor.Python, grants, level), p, nil)
+				return runProgram(t.Context(), newEngine(t, job.Python, grants, level), p, nil)
 			}, boundedTogether(t, level, problems))
 		}
 		if !strings.Contains(fmt.Sprint(rows[0].grants), "%") {
@@ -76,9 +78,9 @@ func tryCellsTogether(t *testing.T, attacks []attack) {
 	t.Helper()
 	needWall(t)
 	t.Parallel()
-	run := func(level launcher.Level) func([]string, supervisor.Program) outcome {
-		return func(grants []string, p supervisor.Program) outcome {
-			return runProgram(t.Context(), ownSession(t, supervisor.Python, newEngine(t, supervisor.Python, grants, level)), p, nil)
+	run := func(level launcher.Level) func([]string, job.Program) outcome {
+		return func(grants []string, p job.Program) outcome {
+			return runProgram(t.Context(), ownSession(t, job.Python, newEngine(t, job.Python, grants, level)), p, nil)
 		}
 	}
 	problems := controlTogether(t, attacks, "cell", run(noWall))
@@ -116,7 +118,7 @@ func alike(attacks []attack, common func(attack) string) (groups [][]attack) {
 
 // controlTogether runs the controls that have not shown their attack to work before,
 // and says by row which did not do so now. run runs those that are not bare.
-func controlTogether(t *testing.T, attacks []attack, kind string, run func([]string, supervisor.Program) outcome) (problems map[string]string) {
+func controlTogether(t *testing.T, attacks []attack, kind string, run func([]string, job.Program) outcome) (problems map[string]string) {
 	t.Helper()
 	problems = map[string]string{}
 	name := func(a attack) string { return t.Name() + "/" + a.name + ", " + kind }
@@ -126,7 +128,7 @@ func controlTogether(t *testing.T, attacks []attack, kind string, run func([]str
 	for _, rows := range alike(attacks, func(a attack) string { return fmt.Sprint(a.bare, a.control, a.workspace) }) {
 		run := run
 		if rows[0].bare {
-			run = func(_ []string, p supervisor.Program) outcome { return runBarePython(t, p) }
+			run = func(_ []string, p job.Program) outcome { return runBarePython(t, p) }
 		}
 		runTogether(t, rows, attack.grantedControl, run, func(a attack, s *scene, _, own outcome) {
 			if found := s.evidenceOf(own); len(found) == 0 {
@@ -157,7 +159,7 @@ func boundedTogether(t *testing.T, level launcher.Level, problems map[string]str
 // runTogether makes a scene for each row, runs all of them in one program, and
 // hands each its scene, its child's outcome, and its own part of that. A row
 // that ends the child ends its own turn only.
-func runTogether(t *testing.T, attacks []attack, grants func(attack) []string, run func(grants []string, p supervisor.Program) outcome, each func(a attack, s *scene, whole, own outcome)) {
+func runTogether(t *testing.T, attacks []attack, grants func(attack) []string, run func(grants []string, p job.Program) outcome, each func(a attack, s *scene, whole, own outcome)) {
 	t.Helper()
 	type row struct {
 		Name string `json:"name"`
@@ -180,21 +182,21 @@ func runTogether(t *testing.T, attacks []attack, grants func(attack) []string, r
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole := run(granted, supervisor.Program{Language: supervisor.Python, Code: rowsPython, Args: []string{string(table)}, Timeout: togetherTimeout})
+		whole := run(granted, job.Program{Language: job.Python, Code: rowsPython, Args: []string{string(table)}, Timeout: togetherTimeout})
 		parts, rest, began := sections(whole.Stdout.String())
 		ran := len(parts)
 		if whole.err != nil || !began {
 			t.Fatalf("the rows did not run: %s", whole.summary())
 		}
 		for i, part := range parts {
-			own := outcome{Result: supervisor.Result{Status: supervisor.Completed}}
+			own := outcome{Result: job.Result{Status: job.Completed}}
 			own.Stdout.Head = []byte(part)
 			each(attacks[start+i], scenes[start+i], whole, own)
 		}
 		start += ran
 		if start < len(rows) { // this one ended the child: the rest get another
 			own := whole
-			own.events, own.Stdout = "", supervisor.Captured{Head: []byte(rest)}
+			own.events, own.Stdout = "", job.Captured{Head: []byte(rest)}
 			each(attacks[start], scenes[start], whole, own)
 			start++
 		}
@@ -224,7 +226,7 @@ func sections(stdout string) (parts []string, rest string, began bool) {
 }
 
 // runBarePython runs a program outside of Rillbox.
-func runBarePython(t *testing.T, p supervisor.Program) outcome {
+func runBarePython(t *testing.T, p job.Program) outcome {
 	t.Helper()
 	distribution, err := pyodide.LocateDistribution(t.Context(), pyodide.LocateOptions{Cache: openShared(t)})
 	cachetest.NeedNetwork(t, err)
@@ -239,9 +241,9 @@ func runBarePython(t *testing.T, p supervisor.Program) outcome {
 	cmd.Env = append(os.Environ(), "DENO_DIR="+filepath.Join(dir, "deno"), "NO_COLOR=1")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	o := outcome{Result: supervisor.Result{Status: supervisor.Completed}}
+	o := outcome{Result: job.Result{Status: job.Completed}}
 	if err := cmd.Run(); err != nil {
-		o.Status = supervisor.Failed
+		o.Status = job.Failed
 	}
 	o.ExitCode = cmd.ProcessState.ExitCode()
 	o.Stdout.Head, o.Stderr.Head = stdout.Bytes(), stderr.Bytes()

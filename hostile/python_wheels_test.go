@@ -20,7 +20,8 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // zipFile is one entry of an archive.
@@ -164,13 +165,13 @@ func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // pythonEngine makes an engine of the test's own.
 func pythonEngine(t *testing.T, change func(*pyodide.Options)) *pyodide.Engine {
 	t.Helper()
-	o := pyodide.Options{Options: deno.Options{Cache: openShared(t), Limits: supervisor.DefaultLimits()}}
+	o := pyodide.Options{Options: deno.Options{Cache: openShared(t), Limits: job.DefaultLimits()}}
 	change(&o)
 	engine, err := pyodide.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(engine.Close)
-	cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(job.Event) {}))
 	return engine
 }

@@ -12,6 +12,8 @@ import (
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // climb finds the worker's end of the wire in the frames below the program's.
@@ -31,13 +33,13 @@ var pythonLies = []lie{
 import js
 send(type="result", value="forged")
 js.Deno.exit(0)`,
-		held: both(ended(supervisor.Completed, 0), value(`"forged"`))},
+		held: both(ended(job.Completed, 0), value(`"forged"`))},
 	{name: "a forged result that tells more", code: climb + `
 import js
 send(type="result", value="forged", status="timed_out", exit_code=7, cpu_ms=0, duration_ms=0, peak_memory_bytes=0, execution_id="x",
      packages=[{"name": "forged", "version": "1"}], notes=["forged note"], stdout="forged output", truncated={"stdout": 5})
 js.Deno.exit(0)`,
-		held: both(ended(supervisor.Completed, 0), func(o outcome) string {
+		held: both(ended(job.Completed, 0), func(o outcome) string {
 			if len(o.Packages)+len(o.Notes) > 0 || o.Duration <= 0 || o.CPU <= 0 || o.PeakMemory < 1<<20 || len(o.Stdout.Head) > 0 {
 				return "the frame's other fields were believed"
 			}
@@ -47,7 +49,7 @@ js.Deno.exit(0)`,
 import js
 send(type="result", value="forged")
 js.Deno.exit(3)`,
-		held: both(ended(supervisor.Failed, 3), value(""))},
+		held: both(ended(job.Failed, 3), value(""))},
 	{name: "a forged result before a death", code: climb + `
 import js
 send(type="result", value="forged")
@@ -55,7 +57,7 @@ js.process.kill(js.process.pid, "SIGKILL")
 js.process.abort()
 while True: pass`, timeout: 2 * time.Second,
 		held: func(o outcome) string {
-			if o.Status == supervisor.Completed || o.Value != nil {
+			if o.Status == job.Completed || o.Value != nil {
 				return "a program that died is taken for one that completed"
 			}
 			return ""
@@ -75,7 +77,7 @@ js.Deno.exit(0)`,
 	{name: "an early result, and then for ever", code: climb + `
 send(type="result", value="early")
 while True: pass`, timeout: time.Second,
-		held: both(endedAs(supervisor.TimedOut), value(""))},
+		held: both(endedAs(job.TimedOut), value(""))},
 	{name: "a second result", code: climb + `send(type="result", value="first"); "second"`,
 		held: both(protocolError("a second result"), value(""))},
 	{name: "a thousand results", code: climb + `
@@ -95,7 +97,7 @@ js.Deno.exit(0)`,
 		held: protocolError("larger than the limit")},
 	{name: "frames without end", code: climb + `
 while True: host.send('{"type":"fatal","message":"' + "x" * 10_000 + '"}')`, timeout: 2 * time.Second,
-		held: endedAs(supervisor.TimedOut)},
+		held: endedAs(job.TimedOut)},
 	{name: "a frame that is no JSON", code: climb + `host.send("forged")`, held: protocolError("read frame")},
 	{name: "a frame that is no object", code: climb + `host.send("[]")`, held: protocolError("read frame")},
 	{name: "an empty frame", code: climb + `host.send("")`, held: protocolError("read frame")},
@@ -105,7 +107,7 @@ while True: host.send('{"type":"fatal","message":"' + "x" * 10_000 + '"}')`, tim
 	{name: "a frame of an unknown type", code: climb + `send(type="exit", status="completed")`, held: protocolError(`unknown type "exit"`)},
 	{name: "a JSON-RPC message as a frame", code: climb + `send(jsonrpc="2.0", id=1, result={})`, held: protocolError("unknown type")},
 	{name: "a JSON-RPC message on stdout", code: `print('{"jsonrpc":"2.0","id":1,"result":{}}'); 5`,
-		held: both(ended(supervisor.Completed, 0), value("5"))},
+		held: both(ended(job.Completed, 0), value("5"))},
 	{name: "a late ready frame, for a new baseline of memory", code: climb + `left = bytearray(100 << 20); send(type="ready", protocol=1)`,
 		held: protocolError(`"ready" after the program started`)},
 	{name: "a late started frame, for more time", code: climb + `
@@ -113,7 +115,7 @@ import time
 while True:
     send(type="started")
     time.sleep(0.2)`, timeout: time.Second,
-		held: both(endedAs(supervisor.TimedOut), func(o outcome) string {
+		held: both(endedAs(job.TimedOut), func(o outcome) string {
 			if o.Duration > 2500*time.Millisecond {
 				return fmt.Sprintf("it ran for %v", o.Duration)
 			}
@@ -135,9 +137,9 @@ send(type="installed", files=[{"file": "forged-1.0-py3-none-any.whl", "sha256": 
 			return ""
 		})},
 	{name: "a fatal frame of a program that goes well", code: climb + `send(type="fatal", message="forged"); 5`,
-		held: both(ended(supervisor.Completed, 0), value("5"))},
+		held: both(ended(job.Completed, 0), value("5"))},
 	{name: "an uncaught frame of a program that goes well", code: climb + `send(type="uncaught", error={"name": "E", "message": "forged", "stack": ""}); 5`,
-		held: endedAs(supervisor.Failed, supervisor.Completed)},
+		held: endedAs(job.Failed, job.Completed)},
 	{name: "the worker's own writer replaced", code: `
 import js
 from pyodide.code import run_js
@@ -147,25 +149,25 @@ run_js("""(() => {
   Deno.FsFile.prototype.writeSync = () => 1;
 })()""")
 5`,
-		held: both(ended(supervisor.Completed, 0), value("5"))},
+		held: both(ended(job.Completed, 0), value("5"))},
 	{name: "the wire closed", code: `
 from pyodide.code import run_js
 run_js("(() => { for (let fd = 3; fd < 64; fd++) try { process.getBuiltinModule('node:fs').closeSync(fd); } catch {} })()")
 5`,
-		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+		held: endedAs(job.Failed, job.Completed, job.Crashed)},
 	{name: "the runner's functions replaced", code: `
 import rillbox.runner, rillbox.values, rillbox.errors, rillbox.streams
 rillbox.runner.Ending.frame = lambda _: '{"type":"result","value":"forged"}'
 rillbox.values.encode = lambda *_: '"forged"'
 rillbox.errors.describe = lambda *_: {}
 raise SystemExit(4)`,
-		held: both(ended(supervisor.Failed, 4), value(""))},
+		held: both(ended(job.Failed, 4), value(""))},
 	{name: "builtins and json replaced", code: `
 import builtins, json
 json.dumps = lambda *_, **__: '{"type":"result","value":"forged"}'
 builtins.eval = builtins.exec = builtins.isinstance = lambda *_: None
 1 / 0`,
-		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+		held: endedAs(job.Failed, job.Completed, job.Crashed)},
 	{name: "a trace function and an excepthook", code: `
 import sys, atexit
 sys.settrace(lambda *_: None)
@@ -174,7 +176,7 @@ sys.excepthook = lambda *_: None
 sys.unraisablehook = lambda *_: None
 atexit.register(lambda: 1 / 0)
 raise SystemExit(9)`,
-		held: ended(supervisor.Failed, 9)},
+		held: ended(job.Failed, 9)},
 	{name: "the runner's objects by the garbage collector", code: `
 import gc
 for thing in gc.get_objects():
@@ -183,7 +185,7 @@ for thing in gc.get_objects():
             setattr(thing, key, 0)
 raise SystemExit(6)`,
 		held: func(o outcome) string {
-			if o.Status == supervisor.Completed {
+			if o.Status == job.Completed {
 				return "the program's exit was lost"
 			}
 			return ""
@@ -196,7 +198,7 @@ def forge():
 atexit.register(forge)
 raise SystemExit(5)`,
 		held: func(o outcome) string {
-			if o.Status == supervisor.Completed && o.ExitCode != 0 {
+			if o.Status == job.Completed && o.ExitCode != 0 {
 				return "the exit status is not the process's"
 			}
 			return ""
@@ -205,15 +207,15 @@ raise SystemExit(5)`,
 
 func TestPythonWire(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, supervisor.Python, nil, launcher.Best)
+	engine := newEngine(t, job.Python, nil, launcher.Best)
 	for _, row := range pythonLies {
 		t.Run(row.name, func(t *testing.T) {
-			p := supervisor.Program{ID: supervisor.NewID(), Language: supervisor.Python, Code: row.code, Timeout: row.timeout}
+			p := job.Program{ID: supervisor.NewID(), Language: job.Python, Code: row.code, Timeout: row.timeout}
 			if p.Timeout == 0 {
 				p.Timeout = runTimeout
 			}
 			var o outcome
-			o.Result, o.err = engine.Run(t.Context(), p, func(supervisor.Event) {})
+			o.Result, o.err = engine.Run(t.Context(), p, func(job.Event) {})
 			if o.err != nil {
 				t.Fatal(o.err)
 			}
@@ -256,17 +258,17 @@ var unreadablePython = map[string]string{
 // A program that is hard to read is its own failure, not ours.
 func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, supervisor.Python, nil, launcher.Best)
+	engine := newEngine(t, job.Python, nil, launcher.Best)
 	for name, code := range unreadablePython {
 		t.Run(name, func(t *testing.T) {
-			p := supervisor.Program{Language: supervisor.Python, Code: code, Timeout: 3 * time.Second}
+			p := job.Program{Language: job.Python, Code: code, Timeout: 3 * time.Second}
 			o := outcome{}
-			o.Result, o.err = engine.Run(t.Context(), p, func(supervisor.Event) {})
+			o.Result, o.err = engine.Run(t.Context(), p, func(job.Event) {})
 			t.Logf("bounded: %s", o.summary())
 			if o.err != nil {
 				t.Error(o.err)
 			}
-			if o.Status != supervisor.Completed && (o.Error == nil || o.Error.Name == "") {
+			if o.Status != job.Completed && (o.Error == nil || o.Error.Name == "") {
 				t.Errorf("it ended without a word of why: %s", o.summary())
 			}
 		})
@@ -346,9 +348,9 @@ func TestPythonStandardInputIsNoAnswer(t *testing.T) {
 	answer := `{"plan":{"files":[],"missing":{}}}`
 	forged := fmt.Sprintf("%d\n%s", len(answer), answer)
 	stdin := strings.Repeat(forged, 3)
-	bothWays(t, supervisor.Python, engine, func(t *testing.T, engine supervisor.Engine) {
-		o := runProgram(t.Context(), engine, supervisor.Program{
-			Language: supervisor.Python, Packages: []string{"harmless"}, Stdin: strings.NewReader(stdin),
+	bothWays(t, job.Python, engine, func(t *testing.T, engine job.Engine) {
+		o := runProgram(t.Context(), engine, job.Program{
+			Language: job.Python, Packages: []string{"harmless"}, Stdin: strings.NewReader(stdin),
 			Code: "import harmless, sys\n[harmless.text, sys.stdin.read()]",
 		}, nil)
 		var got []string
@@ -363,7 +365,7 @@ func both(a, b func(outcome) string) func(outcome) string {
 	return func(o outcome) string { return a(o) + b(o) }
 }
 
-func ended(status supervisor.Status, code int) func(outcome) string {
+func ended(status job.Status, code int) func(outcome) string {
 	return func(o outcome) string {
 		if o.Status != status || o.ExitCode != code {
 			return fmt.Sprintf("it did not end as %s with exit code %d; ", status, code)
@@ -372,7 +374,7 @@ func ended(status supervisor.Status, code int) func(outcome) string {
 	}
 }
 
-func endedAs(any ...supervisor.Status) func(outcome) string {
+func endedAs(any ...job.Status) func(outcome) string {
 	return func(o outcome) string {
 		for _, status := range any {
 			if o.Status == status {
@@ -394,7 +396,7 @@ func value(want string) func(outcome) string {
 
 func protocolError(why string) func(outcome) string {
 	return func(o outcome) string {
-		if o.Status != supervisor.Failed || o.Error == nil || o.Error.Name != "ProtocolError" || !strings.Contains(o.Error.Message, why) {
+		if o.Status != job.Failed || o.Error == nil || o.Error.Name != "ProtocolError" || !strings.Contains(o.Error.Message, why) {
 			return fmt.Sprintf("it did not end with a protocol error that says %q; ", why)
 		}
 		return ""

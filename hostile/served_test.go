@@ -19,8 +19,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // program is the real program, built once for all tests; TestMain removes it.
@@ -74,7 +75,7 @@ type served struct {
 func serve(t testing.TB, temp string, more ...string) *served {
 	t.Helper()
 	path := buildProgram(t)
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.Python} {
+	for _, language := range []job.Language{job.JavaScript, job.Python} {
 		newEngine(t, language, nil, launcher.Best) // all is in the cache from here on
 	}
 	inRead, inWrite, err := os.Pipe()

@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // What a client has of its sessions, by its own calls over MCP.
@@ -23,7 +25,7 @@ import (
 func TestNamedSessionsAreTheirClientsOwn(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	for _, says := range speeches {
 		t.Run(says.language, func(t *testing.T) {
 			for _, name := range []string{"default", "analysis-1"} {
@@ -54,7 +56,7 @@ func TestLanguagesShareASession(t *testing.T) {
 	t.Parallel()
 	granted := t.TempDir()
 	write(t, filepath.Join(granted, "granted.txt"), "granted")
-	h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), grants: []string{"--allow-read=" + granted}, pythonApart: true})
+	h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), grants: []string{"--allow-read=" + granted}, pythonApart: true})
 	for _, writer := range speeches {
 		if a := cell(t, h.rude, "both", writer.language, strings.NewReplacer("%FILE%", writer.language, "%WORD%", "by "+writer.language).Replace(writer.write)); a.Status != "completed" {
 			t.Errorf("%s writes: %+v", writer.language, a)
@@ -110,7 +112,7 @@ func TestSessionsTellOfThemselves(t *testing.T) {
 	wheels := newIndex(t)
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
 	wheels.put("another", zipOf(t, wheelFiles("another", "text = 'another'")...))
-	h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), index: wheels.url()})
+	h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), index: wheels.url()})
 	if _, refusal := use[sessionAnswer](t, h.rude, "create_session", map[string]any{"language": "python", "packages": []string{"none-of-the-index"}}); !strings.Contains(refusal, "none-of-the-index") {
 		t.Errorf("a package that is not there: %q", refusal)
 	}
@@ -155,7 +157,7 @@ func TestPermissionsOfSessionsNarrow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "granted.txt"), "granted")
-	h := openHouse(t, supervisor.DefaultLimits(), "--allow-read="+dir)
+	h := openHouse(t, job.DefaultLimits(), "--allow-read="+dir)
 	read := fmt.Sprintf("Deno.readTextFileSync(%q)", filepath.Join(dir, "granted.txt"))
 	for language, code := range map[string]string{"javascript": read, "python": "from pyodide.code import run_js\nrun_js(" + fmt.Sprintf("%q", read) + ")"} {
 		all := createSession(t, h.rude, language, nil)
@@ -182,7 +184,7 @@ func TestACancelledCallKeepsTheState(t *testing.T) {
 	t.Parallel()
 	wheels := newIndex(t)
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
-	h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), index: wheels.url()})
+	h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), index: wheels.url()})
 	told := make(chan string, 1000)
 	client := h.connect("told", &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
 		select {
@@ -243,7 +245,7 @@ func TestASharedDirectoryIsAsTheOperatorSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, filepath.Join(dir, "theirs.txt"), "theirs")
-			h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), shared: &supervisor.Shared{Path: dir, ReadOnly: readOnly}})
+			h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), shared: &supervisor.Shared{Path: dir, ReadOnly: readOnly}})
 			for _, says := range speeches {
 				session := createSession(t, h.rude, says.language, nil)
 				if a := cell(t, h.rude, session, says.language, strings.ReplaceAll(says.read, "%FILE%", "theirs.txt")); string(a.Result) != `"theirs"` {

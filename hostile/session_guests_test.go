@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // TestGuestsOfOneSessionDoNotReachAnother: a program of one client's session goes
@@ -19,7 +19,7 @@ func TestGuestsOfOneSessionDoNotReachAnother(t *testing.T) {
 	needWall(t)
 	t.Parallel()
 	needProc(t)
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	secret := newSecret()
 	victims := map[string]*victim{}
 	for _, says := range speeches {
@@ -47,7 +47,7 @@ func TestGuestsOfOneSessionDoNotReachAnother(t *testing.T) {
 		})
 	}
 	t.Run("control", func(t *testing.T) {
-		h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), withoutWall: true, grants: []string{"--allow-all"}})
+		h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), withoutWall: true, grants: []string{"--allow-all"}})
 		for _, says := range speeches {
 			v := openVictim(t, h, says, secret)
 			session := createSession(t, h.rude, says.language, nil)
@@ -80,7 +80,7 @@ func TestTheSecondWallHoldsAWorkspace(t *testing.T) {
 		withoutWall bool
 	}{{"without it", true}, {"with it", false}} {
 		t.Run(row.name, func(t *testing.T) {
-			h := openHouseOf(t, houseOptions{limits: supervisor.DefaultLimits(), withoutWall: row.withoutWall})
+			h := openHouseOf(t, houseOptions{limits: job.DefaultLimits(), withoutWall: row.withoutWall})
 			v := openVictim(t, h, speechOf(t, "python"), newSecret())
 			a := cell(t, h.rude, createSession(t, h.rude, "javascript", nil), "javascript", v.fill(wasiEscapeFromWorkspace))
 			made, err := os.ReadFile(v.dir + "/escaped")

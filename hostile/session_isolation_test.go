@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // handleTools are the tools that take a session's handle, with what else each
@@ -34,7 +36,7 @@ var handleTools = map[string]map[string]any{
 func TestAnothersSessionIsNoSession(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	for _, says := range speeches {
 		t.Run(says.language, func(t *testing.T) {
 			secret := newSecret()
@@ -142,7 +144,7 @@ func handlesOf(t testing.TB, client *mcp.ClientSession) []string {
 func TestAHandleEndsWithItsSession(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	for _, says := range speeches {
 		for _, end := range []struct {
 			name string
@@ -207,7 +209,7 @@ func TestAHandleEndsWithItsSession(t *testing.T) {
 func TestAnothersCellIsNotCancelled(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	started := make(chan string, 16)
 	owner := h.connect("owner", &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
 		if m := startedExecution.FindStringSubmatch(n.Params.Message); m != nil {
@@ -267,7 +269,7 @@ func TestAnothersCellIsNotCancelled(t *testing.T) {
 func TestOnlyItsClientHearsOfAnExpiredSession(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	listen := func(name string) (*mcp.ClientSession, chan struct{}) {
 		told := make(chan struct{}, 100)
 		return h.connect(name, &mcp.ClientOptions{

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // TestOthersDoNotNoticeKilledChildren kills the processes of two sessions at
@@ -163,7 +164,7 @@ func TestAFullDiskUnderSessions(t *testing.T) {
 	t.Parallel()
 	temp := smallDisk(t)
 	s := serve(t, temp, "--warm=0")
-	sessions := map[supervisor.Language]string{}
+	sessions := map[job.Language]string{}
 	old := strings.Repeat("as it was ", 10_000)
 	write := func(session, text string) string {
 		_, refusal := use[fileAnswer](t, s.session, "write_file", map[string]any{"session_id": session, "path": "kept", "text": text})
@@ -190,11 +191,11 @@ func TestAFullDiskUnderSessions(t *testing.T) {
 		}
 	}
 	count()
-	fill := map[supervisor.Language]string{
-		supervisor.JavaScript: `{ using big = Deno.openSync("big", { create: true, write: true }); for (;;) big.writeSync(new Uint8Array(1 << 16)); }`,
-		supervisor.Python:     "with open('more', 'wb', buffering=0) as more:\n    while True: more.write(bytes(1 << 10))",
+	fill := map[job.Language]string{
+		job.JavaScript: `{ using big = Deno.openSync("big", { create: true, write: true }); for (;;) big.writeSync(new Uint8Array(1 << 16)); }`,
+		job.Python:     "with open('more', 'wb', buffering=0) as more:\n    while True: more.write(bytes(1 << 10))",
 	}
-	for _, language := range []supervisor.Language{supervisor.JavaScript, supervisor.Python} {
+	for _, language := range []job.Language{job.JavaScript, job.Python} {
 		a := s.run(t, map[string]any{"session_id": sessions[language], "language": string(language), "code": fill[language]})
 		if a.Status != "failed" || !strings.Contains(strings.ToLower(a.Error.Message), "space") {
 			t.Errorf("a cell in %s that fills the disk ends so: %+v", language, a)
@@ -213,7 +214,7 @@ func TestAFullDiskUnderSessions(t *testing.T) {
 		t.Errorf("with a full disk create_session answers %q", refusal)
 	}
 	count()
-	for language, path := range map[supervisor.Language]string{supervisor.JavaScript: "big", supervisor.Python: "more"} {
+	for language, path := range map[job.Language]string{job.JavaScript: "big", job.Python: "more"} {
 		if _, refusal := use[fileAnswer](t, s.session, "delete_file", map[string]any{"session_id": sessions[language], "path": path}); refusal != "" {
 			t.Error(refusal)
 		}
@@ -278,15 +279,15 @@ func TestADiskThatIsFullAtRandomPoints(t *testing.T) {
 		}
 	})
 	version := func(n int) string { return strings.Repeat(fmt.Sprintf("%06d,", n), 10_000) }
-	counted := map[supervisor.Language]int{}
-	sessions := map[supervisor.Language]string{}
+	counted := map[job.Language]int{}
+	sessions := map[job.Language]string{}
 	for language := range countRuns {
 		for sessions[language] == "" { // there may be no room for a new one
 			made, _ := use[sessionAnswer](t, s.session, "create_session", map[string]any{"language": string(language)})
 			sessions[language] = made.SessionID
 		}
 	}
-	refused, kept := 0, map[supervisor.Language]int{}
+	refused, kept := 0, map[job.Language]int{}
 	writes := cachetest.Rounds(30, 60, 300)
 	for n := 1; n <= writes; n++ {
 		for language, session := range sessions {

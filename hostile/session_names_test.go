@@ -12,7 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // forgedNames are names of files that would be more than names in a text.
@@ -64,7 +64,7 @@ func asciiList(names []string) string {
 func TestNamesForgeNothing(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits())
+	h := openHouse(t, job.DefaultLimits())
 	for language, program := range forging {
 		for _, session := range []string{"", "default"} {
 			t.Run(fmt.Sprintf("%s session=%q", language, session), func(t *testing.T) {

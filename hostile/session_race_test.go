@@ -16,7 +16,8 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // TestClientsRaceWithTheirSessions: clients make, use, reset and destroy sessions
@@ -29,7 +30,7 @@ func TestClientsRaceWithTheirSessions(t *testing.T) {
 	lasts := time.Duration(cachetest.Rounds(3, 5, 60)) * time.Second
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	limits := supervisor.DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.Sessions, limits.AllSessions, limits.Waiting = 4, 14, 200 // two of each client's are its default ones
 	h := openHouse(t, limits)
 	var mu sync.Mutex
@@ -152,12 +153,12 @@ func TestPythonGatewayPathDiesWithItsSession(t *testing.T) {
 	})
 	house := &rowHouse{sessions: map[string]*rowSession{}}
 	t.Cleanup(house.end)
-	owner := house.sessionOf(t, "owner", supervisor.Python, engine)
-	other := house.sessionOf(t, "other", supervisor.Python, engine)
+	owner := house.sessionOf(t, "owner", job.Python, engine)
+	other := house.sessionOf(t, "other", job.Python, engine)
 	run := func(r *rowSession, code string) outcome {
 		t.Helper()
-		o := runProgram(t.Context(), r, supervisor.Program{Language: supervisor.Python, Code: code}, nil)
-		if o.err != nil || o.Status != supervisor.Completed {
+		o := runProgram(t.Context(), r, job.Program{Language: job.Python, Code: code}, nil)
+		if o.err != nil || o.Status != job.Completed {
 			t.Fatal(o.summary())
 		}
 		return o
@@ -199,7 +200,7 @@ func TestPythonGatewayPathDiesWithItsSession(t *testing.T) {
 func TestASessionsInspectorIsOurs(t *testing.T) {
 	needWall(t)
 	t.Parallel()
-	h := openHouse(t, supervisor.DefaultLimits(), "--allow-net")
+	h := openHouse(t, job.DefaultLimits(), "--allow-net")
 	victim := createSession(t, h.polite, "javascript", nil)
 	port := string(cell(t, h.polite, victim, "javascript", "process.debugPort").Result)
 	// It answers nobody while it is stopped, so that a cell runs meanwhile.

@@ -14,6 +14,8 @@ import (
 
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // tryInSessions runs rows once more, as cells of sessions. Rows with the same
@@ -34,7 +36,7 @@ func tryInSessions(t *testing.T, attacks []attack) {
 				}
 				needWall(t)
 				if a.language == "" {
-					a.language = supervisor.JavaScript
+					a.language = job.JavaScript
 				}
 				if a.noControl+a.noCellControl == "" && !a.bare && a.bareFlags == nil {
 					onceShown(t, func() {
@@ -43,7 +45,7 @@ func tryInSessions(t *testing.T, attacks []attack) {
 					})
 				}
 				if a.waits {
-					a.timeout, a.ends = time.Second, append(a.ends, supervisor.TimedOut)
+					a.timeout, a.ends = time.Second, append(a.ends, job.TimedOut)
 				}
 				for _, level := range a.levels(true) {
 					s := newScene(t, a)
@@ -74,7 +76,7 @@ func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string
 	}
 	o := a.run(t, s, own, other)
 	late := o.Error != nil && strings.HasSuffix(o.Error.Message, "before this cell began")
-	if late || o.State == supervisor.StateLost && o.Status == supervisor.Completed && o.events == "" { // an earlier row's process has ended late
+	if late || o.State == job.StateLost && o.Status == job.Completed && o.events == "" { // an earlier row's process has ended late
 		o = a.run(t, s, own, other)
 	}
 	if a.spoils {
@@ -87,14 +89,14 @@ func (a attack) runCell(t *testing.T, s *scene, house *rowHouse, grants []string
 
 // bothWays tests an engine, and a session of the engine's: what holds a program
 // must hold a cell.
-func bothWays(t *testing.T, language supervisor.Language, engine supervisor.Toolchain, test func(t *testing.T, engine supervisor.Engine)) {
+func bothWays(t *testing.T, language job.Language, engine job.Toolchain, test func(t *testing.T, engine job.Engine)) {
 	t.Helper()
 	t.Run("program", func(t *testing.T) { test(t, engine) })
 	t.Run("cell", func(t *testing.T) { test(t, ownSession(t, language, engine)) })
 }
 
 // ownSession makes a session of an engine's for one test.
-func ownSession(t *testing.T, language supervisor.Language, engine supervisor.Toolchain) *rowSession {
+func ownSession(t *testing.T, language job.Language, engine job.Toolchain) *rowSession {
 	t.Helper()
 	needWall(t)
 	var house rowHouse
@@ -112,12 +114,12 @@ type rowHouse struct {
 type rowSession struct {
 	supervisor *supervisor.Supervisor
 	client, id string
-	language   supervisor.Language
+	language   job.Language
 }
 
 var rowClients atomic.Int64
 
-func (h *rowHouse) session(t *testing.T, client string, language supervisor.Language, grants []string, wall launcher.Level) *rowSession {
+func (h *rowHouse) session(t *testing.T, client string, language job.Language, grants []string, wall launcher.Level) *rowSession {
 	t.Helper()
 	key := fmt.Sprint(client, language, grants, wall)
 	if h.sessions[key] == nil {
@@ -127,7 +129,7 @@ func (h *rowHouse) session(t *testing.T, client string, language supervisor.Lang
 }
 
 // sessionOf makes a session of an engine.
-func (h *rowHouse) sessionOf(t *testing.T, client string, language supervisor.Language, engine supervisor.Toolchain) *rowSession {
+func (h *rowHouse) sessionOf(t *testing.T, client string, language job.Language, engine job.Toolchain) *rowSession {
 	t.Helper()
 	r, err := h.open(t, client, engine, supervisor.SessionRequest{Language: language})
 	if err != nil {
@@ -136,16 +138,16 @@ func (h *rowHouse) sessionOf(t *testing.T, client string, language supervisor.La
 	return r
 }
 
-func (h *rowHouse) open(t *testing.T, client string, engine supervisor.Toolchain, q supervisor.SessionRequest) (*rowSession, error) {
+func (h *rowHouse) open(t *testing.T, client string, engine job.Toolchain, q supervisor.SessionRequest) (*rowSession, error) {
 	t.Helper()
-	limits := supervisor.DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.SessionIdle = limits.MaxSessionIdle
 	r := &rowSession{
 		supervisor: supervisor.New(limits, slog.New(slog.DiscardHandler), engine),
 		client:     fmt.Sprint(client, rowClients.Add(1)), language: q.Language,
 	}
 	q.Client = r.client
-	info, err := r.supervisor.CreateSession(t.Context(), q, func(supervisor.Event) {})
+	info, err := r.supervisor.CreateSession(t.Context(), q, func(job.Event) {})
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +164,7 @@ func (h *rowHouse) end() {
 }
 
 // Run runs a program as a cell; a session that was lost begins again.
-func (r *rowSession) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (r *rowSession) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	p.Client = r.client
 	return r.supervisor.RunCell(ctx, r.id, p, emit)
 }
@@ -182,8 +184,8 @@ func (r *rowSession) write(t *testing.T, name, text string) {
 // mend gives the session a new child when the last row has left it unusable.
 func (r *rowSession) mend(t *testing.T) {
 	t.Helper()
-	o := runProgram(t.Context(), r, supervisor.Program{Language: r.language, Code: "6 * 7"}, nil)
-	if o.err == nil && o.Status == supervisor.Completed && string(o.Value) == "42" {
+	o := runProgram(t.Context(), r, job.Program{Language: r.language, Code: "6 * 7"}, nil)
+	if o.err == nil && o.Status == job.Completed && string(o.Value) == "42" {
 		return
 	}
 	t.Logf("the session is of no more use: %s", o.summary())

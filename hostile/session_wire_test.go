@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // climbInCell is climb for a cell, below which there are a session's frames.
@@ -63,14 +64,14 @@ func TestLiesInSessions(t *testing.T) {
 	}
 	for _, table := range []struct {
 		name     string
-		language supervisor.Language
+		language job.Language
 		lies     []lie
 		harmless bool // to the process that they run in
 	}{
-		{"javascript", supervisor.JavaScript, scriptLies, false},
-		{"inspector", supervisor.JavaScript, inspectorLies, false},
-		{"python", supervisor.Python, pythonLies, false},
-		{"unreadable python", supervisor.Python, unreadable, true},
+		{"javascript", job.JavaScript, scriptLies, false},
+		{"inspector", job.JavaScript, inspectorLies, false},
+		{"python", job.Python, pythonLies, false},
+		{"unreadable python", job.Python, unreadable, true},
 	} {
 		t.Run(table.name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +83,7 @@ func TestLiesInSessions(t *testing.T) {
 				t.Run(row.name, func(t *testing.T) {
 					liar := house.session(t, "liar", table.language, row.grants, launcher.Best)
 					liar.write(t, "kept", "as it was")
-					p := supervisor.Program{Language: table.language, Code: strings.Replace(row.code, climb, climbInCell, 1), Timeout: row.timeout}
+					p := job.Program{Language: table.language, Code: strings.Replace(row.code, climb, climbInCell, 1), Timeout: row.timeout}
 					if p.Timeout == 0 || p.Timeout > 5*time.Second {
 						p.Timeout = 5 * time.Second
 					}
@@ -90,15 +91,15 @@ func TestLiesInSessions(t *testing.T) {
 						p.Stdin = strings.NewReader(row.stdin)
 					}
 					o := runProgram(t.Context(), liar, p, nil)
-					kept := o.State == supervisor.StateKept
+					kept := o.State == job.StateKept
 					t.Logf("bounded: %s, state %s", o.summary(), o.State)
 					if wrong := believed(o, p.Timeout); wrong != "" {
 						t.Errorf("%s: %s", wrong, o.summary())
 					}
 					liar.mend(t)
-					read := supervisor.Program{Language: table.language, Code: readKept[table.language]}
+					read := job.Program{Language: table.language, Code: readKept[table.language]}
 					o = runProgram(t.Context(), liar, read, nil)
-					if o.Status != supervisor.Completed { // of what the lie did to its process: the next is a new one
+					if o.Status != job.Completed { // of what the lie did to its process: the next is a new one
 						t.Logf("the session's process is of no more use: %s", o.summary())
 						liar.reset(t)
 						o = runProgram(t.Context(), liar, read, nil)
@@ -110,7 +111,7 @@ func TestLiesInSessions(t *testing.T) {
 						liar.reset(t)
 					}
 					runs++
-					if o := runProgram(t.Context(), bystander, supervisor.Program{Language: table.language, Code: countRuns[table.language]}, nil); string(o.Value) != fmt.Sprint(runs) {
+					if o := runProgram(t.Context(), bystander, job.Program{Language: table.language, Code: countRuns[table.language]}, nil); string(o.Value) != fmt.Sprint(runs) {
 						t.Errorf("another client's session says %s, want %d", o.summary(), runs)
 					}
 				})
@@ -122,17 +123,17 @@ func TestLiesInSessions(t *testing.T) {
 // believed says what of a lie was.
 func believed(o outcome, timeout time.Duration) string {
 	switch {
-	case o.err != nil && !errors.As(o.err, new(*supervisor.ProgramError)):
+	case o.err != nil && !errors.As(o.err, new(*job.ProgramError)):
 		return "we failed: " + o.err.Error()
 	case len(o.text()) > 16<<20: // two streams of a MiB, of bytes that are quoted as four or six
 		return fmt.Sprintf("%d bytes came through", len(o.text()))
 	case strings.Contains(fmt.Sprint(o.Packages, o.Notes), "forged"):
 		return "its packages or notes were believed"
-	case o.Status == supervisor.Completed && o.ExitCode != 0:
+	case o.Status == job.Completed && o.ExitCode != 0:
 		return fmt.Sprintf("it completed, with exit code %d", o.ExitCode)
-	case o.Duration > timeout+supervisor.InterruptGrace+5*time.Second: // of a busy machine's own
+	case o.Duration > timeout+job.InterruptGrace+5*time.Second: // of a busy machine's own
 		return fmt.Sprintf("it had %v", o.Duration)
-	case o.Status == supervisor.TimedOut && o.State == "":
+	case o.Status == job.TimedOut && o.State == "":
 		return "what became of the state is not told"
 	}
 	return ""
@@ -140,12 +141,12 @@ func believed(o outcome, timeout time.Duration) string {
 
 // readKept reads the file kept, countRuns counts how often it is run.
 var (
-	readKept = map[supervisor.Language]string{
-		supervisor.JavaScript: `Deno.readTextFileSync("kept")`,
-		supervisor.Python:     `open("kept").read()`,
+	readKept = map[job.Language]string{
+		job.JavaScript: `Deno.readTextFileSync("kept")`,
+		job.Python:     `open("kept").read()`,
 	}
-	countRuns = map[supervisor.Language]string{
-		supervisor.JavaScript: `globalThis.runs = (globalThis.runs ?? 0) + 1`,
-		supervisor.Python:     "runs = globals().get('runs', 0) + 1\nruns",
+	countRuns = map[job.Language]string{
+		job.JavaScript: `globalThis.runs = (globalThis.runs ?? 0) + 1`,
+		job.Python:     "runs = globals().get('runs', 0) + 1\nruns",
 	}
 )

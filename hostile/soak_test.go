@@ -31,6 +31,9 @@ import (
 	"rillbox/pyodide"
 	"rillbox/server"
 	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 const (
@@ -48,8 +51,8 @@ const (
 func soakClients() int { return cachetest.Rounds(4, 4, 8) }
 
 // soakLimits let half of the clients wait.
-func soakLimits() supervisor.Limits {
-	l := supervisor.DefaultLimits()
+func soakLimits() job.Limits {
+	l := job.DefaultLimits()
 	l.Timeout, l.MaxTimeout = time.Minute, time.Minute
 	l.Memory = 256 << 20
 	l.Running = soakClients() / 2
@@ -204,7 +207,7 @@ func openSoak(t *testing.T) *soak {
 	t.Helper()
 	store, limits := openShared(t), soakLimits()
 	// What lets a guest write frames, and leave files.
-	writes, err := deno.Parse([]string{"--allow-write"})
+	writes, err := permission.Parse([]string{"--allow-write"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,8 +219,8 @@ func openSoak(t *testing.T) *soak {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range []supervisor.Toolchain{scripts, python} {
-		cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(supervisor.Event) {}))
+	for _, engine := range []job.Toolchain{scripts, python} {
+		cachetest.NeedNetwork(t, engine.Prepare(t.Context(), func(job.Event) {}))
 	}
 	super := supervisor.New(limits, slog.New(slog.DiscardHandler), scripts, python)
 	srv := server.New(server.Options{Supervisor: super, Version: "test"})

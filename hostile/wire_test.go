@@ -14,6 +14,8 @@ import (
 
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // wire gives a program its own hold of descriptor 3: node:net asks no permission
@@ -47,17 +49,17 @@ var scriptLies = []lie{
 		held: both(protocolError("a second result"), value(""))}, // the other is the bootstrap's
 	{name: "a forged result that tells more", code: wire + `await send({ type: "result", value: "forged", status: "timed_out", exit_code: 7, cpu_ms: 0, duration_ms: 0, peak_memory_bytes: 0, execution_id: "x",
   packages: [{ name: "forged", version: "1" }], notes: ["forged"], stdout: "forged output", truncated: { stdout: 5 } }); process.reallyExit(0);`,
-		held: both(both(ended(supervisor.Completed, 0), value(`"forged"`)), measured)}, // a value it might have had
+		held: both(both(ended(job.Completed, 0), value(`"forged"`)), measured)}, // a value it might have had
 	{name: "a forged result before another exit status", code: wire + `await send({ type: "result", value: "forged" }); process.reallyExit(3);`,
-		held: both(ended(supervisor.Failed, 3), value(""))},
+		held: both(ended(job.Failed, 3), value(""))},
 	{name: "a forged result before Deno.exit", code: wire + `await send({ type: "result", value: "forged" }); Deno.exit(4);`,
-		held: both(ended(supervisor.Failed, 4), value(""))},
+		held: both(ended(job.Failed, 4), value(""))},
 	{name: "a forged result before a failure", code: wire + `await send({ type: "result", value: "forged" }); throw new Error("real");`,
-		held: both(ended(supervisor.Failed, 1), value(""))},
+		held: both(ended(job.Failed, 1), value(""))},
 	{name: "a forged result before an abort", code: wire + `await send({ type: "result", value: "forged" }); process.abort();`,
-		held: both(endedAs(supervisor.Crashed), value(""))},
+		held: both(endedAs(job.Crashed), value(""))},
 	{name: "a forged result before a full heap", code: wire + `await send({ type: "result", value: "forged" }); const a = []; for (;;) a.push(new Array(1e5).fill(1.5));`,
-		held: both(endedAs(supervisor.OutOfMemory), value(""))},
+		held: both(endedAs(job.OutOfMemory), value(""))},
 	{name: "an early result, and the program goes on", code: wire + `await send({ type: "result", value: "early" }); await new Promise((r) => setTimeout(r, 300)); console.log("later"); process.reallyExit(0);`,
 		held: func(o outcome) string {
 			if o.Stdout.String() != "later\n" || o.Duration < 300*time.Millisecond {
@@ -66,7 +68,7 @@ var scriptLies = []lie{
 			return ""
 		}},
 	{name: "an early result, and then for ever", timeout: time.Second, code: wire + `await send({ type: "result", value: "early" }); for (;;);`,
-		held: both(endedAs(supervisor.TimedOut), value(""))},
+		held: both(endedAs(job.TimedOut), value(""))},
 	{name: "a second result", code: wire + `await send({ type: "result", value: "first" }); export default "second";`,
 		held: both(protocolError("a second result"), value(""))},
 	{name: "a thousand results", code: wire + `for (let i = 0; i < 1000; i++) await send({ type: "result", value: i });`, held: protocolError("a second result")},
@@ -80,7 +82,7 @@ var scriptLies = []lie{
 	{name: "a line that never ends", grants: writes, code: file + `put('{"type":"result","value":"' + "x".repeat(16_000_000));`, held: protocolError("larger than the limit")},
 	{name: "an incomplete frame", grants: writes, code: file + `addEventListener("unload", () => put('{"type":"uncaught","error":{'));`, held: both(protocolError("not complete"), value(""))},
 	{name: "frames without end", timeout: 2 * time.Second, code: wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
-		held: endedAs(supervisor.TimedOut)},
+		held: endedAs(job.TimedOut)},
 	{name: "a frame that is no JSON", code: wire + `await raw("forged\n");`, held: protocolError("read frame")},
 	{name: "a frame that is no object", code: wire + `await raw("[]\n");`, held: protocolError("read frame")},
 	{name: "a frame that is null", code: wire + `await raw("null\n");`, held: protocolError("unknown type")},
@@ -91,29 +93,29 @@ var scriptLies = []lie{
 	{name: "a frame with two types", code: wire + `await raw('{"type":"result","type":"exit","value":"forged"}\n'); process.reallyExit(0);`, held: protocolError("unknown type")},
 	{name: "a frame with an error that is no object", code: wire + `await raw('{"type":"result","error":"forged"}\n'); process.reallyExit(0);`, held: protocolError("read frame")},
 	{name: "an error frame of a program that goes well", code: wire + `await send({ type: "result", error: { name: "E", message: "forged", stack: "" } }); process.reallyExit(0);`,
-		held: endedAs(supervisor.Failed)},
+		held: endedAs(job.Failed)},
 	{name: "a result with both a value and an error", code: wire + `await send({ type: "result", value: "forged", error: { name: "E", message: "m", stack: "" } }); process.reallyExit(0);`,
-		held: both(endedAs(supervisor.Failed), value(""))},
+		held: both(endedAs(job.Failed), value(""))},
 	{name: "a frame of an unknown type", code: wire + `await send({ type: "exit", status: "completed" });`, held: protocolError(`unknown type "exit"`)},
 	{name: "a frame of the Python engine", code: wire + `await send({ type: "resolve", requirements: ["x"], imports: [] });`, held: protocolError("unknown type")},
 	{name: "a JSON-RPC message as a frame", code: wire + `await send({ jsonrpc: "2.0", id: 1, result: {} });`, held: protocolError("unknown type")},
-	{name: "a JSON-RPC message on stdout", code: `console.log('{"jsonrpc":"2.0","id":1,"result":{}}'); export default 5;`, held: both(ended(supervisor.Completed, 0), value("5"))},
-	{name: "a JSON-RPC message as a value", code: `export default { jsonrpc: "2.0", id: 1, result: {} };`, held: both(ended(supervisor.Completed, 0), value(`{"jsonrpc":"2.0","id":1,"result":{}}`))},
+	{name: "a JSON-RPC message on stdout", code: `console.log('{"jsonrpc":"2.0","id":1,"result":{}}'); export default 5;`, held: both(ended(job.Completed, 0), value("5"))},
+	{name: "a JSON-RPC message as a value", code: `export default { jsonrpc: "2.0", id: 1, result: {} };`, held: both(ended(job.Completed, 0), value(`{"jsonrpc":"2.0","id":1,"result":{}}`))},
 	{name: "a late ready frame, for a new deadline and baseline", timeout: time.Second, code: wire + `for (;;) { await send({ type: "ready", protocol: 1 }); await new Promise((r) => setTimeout(r, 200)); }`,
 		held: func(o outcome) string {
-			if o.Status == supervisor.Completed || o.Duration > 2500*time.Millisecond {
+			if o.Status == job.Completed || o.Duration > 2500*time.Millisecond {
 				return "it got more time"
 			}
 			return ""
 		}},
 	{name: "a ready frame of another protocol", code: wire + `await send({ type: "ready", protocol: 2 });`, held: protocolError("speaks version 2")},
 	{name: "an uncaught frame of a program that goes well", code: wire + `await send({ type: "uncaught", error: { name: "E", message: "forged", stack: "" } }); export default 5;`,
-		held: both(ended(supervisor.Completed, 0), value("5"))},
-	{name: "a forged result by the path, with all writes granted", grants: writes, code: file + `put('{"type":"result","value":"forged"}\n'); Deno.exit(6);`, held: both(ended(supervisor.Failed, 6), value(""))},
+		held: both(ended(job.Completed, 0), value("5"))},
+	{name: "a forged result by the path, with all writes granted", grants: writes, code: file + `put('{"type":"result","value":"forged"}\n'); Deno.exit(6);`, held: both(ended(job.Failed, 6), value(""))},
 	{name: "the wire closed", code: wire + `socket.destroy(); await new Promise((r) => setTimeout(r, 100)); export default 5;`,
-		held: endedAs(supervisor.Failed, supervisor.Completed, supervisor.Crashed)},
+		held: endedAs(job.Failed, job.Completed, job.Crashed)},
 	{name: "the wire closed by node:fs", code: `const fs = process.getBuiltinModule("fs"); for (let fd = 3; fd < 64; fd++) try { fs.closeSync(fd); } catch {} export default 5;`,
-		held: both(ended(supervisor.Completed, 0), value("5"))},
+		held: both(ended(job.Completed, 0), value("5"))},
 	{name: "the request read again", stdin: "left", code: `console.log(new TextDecoder().decode(await new Response(Deno.stdin.readable).bytes()));`, held: func(o outcome) string {
 		if o.Stdout.String() != "left\n" {
 			return "stdin is not the program's alone"
@@ -132,13 +134,13 @@ var scriptLies = []lie{
 	{name: "an error whose properties throw", code: `throw new Proxy(new Error("real"), { get() { throw new Error("from a trap"); }, getPrototypeOf() { throw 1; } });`, held: failed},
 	{name: "an error whose texts never end", timeout: 10 * time.Second, code: `const e = new Error("x"); let n = 0; Object.defineProperty(e, "message", { get: () => "y".repeat(5e8) }); Object.defineProperty(e, "stack", { get: () => "    at x\n".repeat(5e7) }); throw e;`,
 		held: func(o outcome) string {
-			if o.Status == supervisor.Completed || len(o.text()) > 2<<20 {
+			if o.Status == job.Completed || len(o.text()) > 2<<20 {
 				return "it was taken"
 			}
 			return ""
 		}},
 	{name: "a value whose getters run code", code: `export default { get a() { Deno.exit(8); } };`, held: func(o outcome) string {
-		if o.Status == supervisor.Completed && o.ExitCode != 0 {
+		if o.Status == job.Completed && o.ExitCode != 0 {
 			return "the exit status is not the process's"
 		}
 		return ""
@@ -157,16 +159,16 @@ var scriptLies = []lie{
 	}},
 	{name: "listeners that stop the ending", code: `addEventListener("unload", (e) => { e.preventDefault(); e.stopImmediatePropagation(); }); addEventListener("error", (e) => e.stopImmediatePropagation(), true); addEventListener("unhandledrejection", (e) => e.stopImmediatePropagation()); setTimeout(() => { throw new Error("real"); }, 5); await new Promise((r) => setTimeout(r, 50));`, held: failed},
 	{name: "dispatchEvent replaced, and a rejection that nobody handles", code: `EventTarget.prototype.dispatchEvent = () => true; Promise.reject(new Error("real")); await new Promise((r) => setTimeout(r, 50));`, held: failed},
-	{name: "beforeunload that keeps it alive", timeout: time.Second, code: `addEventListener("beforeunload", (e) => { e.preventDefault(); setTimeout(() => {}, 1); });`, held: endedAs(supervisor.TimedOut, supervisor.Completed, supervisor.Failed)},
-	{name: "process.exitCode and exit listeners", code: `process.exitCode = 9; process.on("exit", () => { process.exitCode = 11; });`, held: ended(supervisor.Failed, 11)},
-	{name: "Deno.exitCode", code: `Deno.exitCode = 9; export default 5;`, held: ended(supervisor.Failed, 9)},
+	{name: "beforeunload that keeps it alive", timeout: time.Second, code: `addEventListener("beforeunload", (e) => { e.preventDefault(); setTimeout(() => {}, 1); });`, held: endedAs(job.TimedOut, job.Completed, job.Failed)},
+	{name: "process.exitCode and exit listeners", code: `process.exitCode = 9; process.on("exit", () => { process.exitCode = 11; });`, held: ended(job.Failed, 11)},
+	{name: "Deno.exitCode", code: `Deno.exitCode = 9; export default 5;`, held: ended(job.Failed, 9)},
 }
 
 func TestJavaScriptWire(t *testing.T) {
 	t.Parallel()
 	for _, row := range scriptLies {
 		t.Run(row.name, func(t *testing.T) {
-			p := supervisor.Program{ID: supervisor.NewID(), Language: supervisor.JavaScript, Code: row.code, Timeout: row.timeout}
+			p := job.Program{ID: supervisor.NewID(), Language: job.JavaScript, Code: row.code, Timeout: row.timeout}
 			if p.Timeout == 0 {
 				p.Timeout = runTimeout
 			}
@@ -174,7 +176,7 @@ func TestJavaScriptWire(t *testing.T) {
 				p.Stdin = strings.NewReader(row.stdin)
 			}
 			var o outcome
-			o.Result, o.err = newEngine(t, supervisor.JavaScript, row.grants, launcher.Best).Run(t.Context(), p, func(supervisor.Event) {})
+			o.Result, o.err = newEngine(t, job.JavaScript, row.grants, launcher.Best).Run(t.Context(), p, func(job.Event) {})
 			if o.err != nil {
 				t.Fatal(o.err)
 			}
@@ -196,7 +198,7 @@ func measured(o outcome) string {
 
 // failed wants a failure, whatever its words.
 func failed(o outcome) string {
-	if o.Status == supervisor.Completed || o.Value != nil {
+	if o.Status == job.Completed || o.Value != nil {
 		return "a program that failed is taken for one that completed"
 	}
 	return ""
@@ -204,15 +206,15 @@ func failed(o outcome) string {
 
 // Frames that a guest sends without end cost us next to nothing.
 func TestFloodOfFramesCostsNothing(t *testing.T) {
-	engine := newEngine(t, supervisor.JavaScript, nil, launcher.Best)
-	runProgram(t.Context(), engine, supervisor.Program{Language: supervisor.JavaScript, Code: `0`}, nil) // what is made once is there
+	engine := newEngine(t, job.JavaScript, nil, launcher.Best)
+	runProgram(t.Context(), engine, job.Program{Language: job.JavaScript, Code: `0`}, nil) // what is made once is there
 	for name, code := range map[string]string{
 		"many frames": wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
 		"one frame":   wire + `const chunk = "x".repeat(1 << 20); await raw('{"type":"result","value":"'); for (;;) await raw(chunk);`,
 	} {
 		t.Run(name, func(t *testing.T) { checkFlood(t, engine, code) })
 	}
-	session := ownSession(t, supervisor.JavaScript, engine)
+	session := ownSession(t, job.JavaScript, engine)
 	for name, code := range map[string]string{
 		"many messages": takeAll + `const display = JSON.stringify({ method: "Runtime.bindingCalled", params: { name: "rillbox", payload: JSON.stringify({ type: "display", data: { "text/plain": "x".repeat(10000) } }) } });
 for (;;) { say(display); await new Promise((r) => setTimeout(r)); }`,
@@ -226,7 +228,7 @@ for (;;) { say(display); await new Promise((r) => setTimeout(r)); }`,
 }
 
 // checkFlood checks our heap while a program floods us until its time is up.
-func checkFlood(t *testing.T, engine supervisor.Engine, code string) {
+func checkFlood(t *testing.T, engine job.Engine, code string) {
 	t.Helper()
 	runtime.GC()
 	var before, now runtime.MemStats
@@ -247,11 +249,11 @@ func checkFlood(t *testing.T, engine supervisor.Engine, code string) {
 		}
 	}()
 	var o outcome
-	o.Result, o.err = engine.Run(t.Context(), supervisor.Program{ID: supervisor.NewID(), Language: supervisor.JavaScript, Code: code, Timeout: 3 * time.Second}, func(supervisor.Event) {})
+	o.Result, o.err = engine.Run(t.Context(), job.Program{ID: supervisor.NewID(), Language: job.JavaScript, Code: code, Timeout: 3 * time.Second}, func(job.Event) {})
 	stop()
 	largest := <-most
 	t.Logf("bounded: %s, state %s", o.summary(), o.State)
-	if o.Status != supervisor.TimedOut && o.State == "" || o.err != nil {
+	if o.Status != job.TimedOut && o.State == "" || o.err != nil {
 		t.Errorf("the run ended as %s", o.summary())
 	}
 	if grown := int64(largest) - int64(before.HeapAlloc); grown > 32<<20 {
@@ -311,9 +313,9 @@ func TestDescriptorsAreTheChildsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	bothWays(t, supervisor.JavaScript, newEngine(t, supervisor.JavaScript, nil, launcher.Best), func(t *testing.T, engine supervisor.Engine) {
-		o := runProgram(t.Context(), engine, supervisor.Program{
-			Language: supervisor.JavaScript,
+	bothWays(t, job.JavaScript, newEngine(t, job.JavaScript, nil, launcher.Best), func(t *testing.T, engine job.Engine) {
+		o := runProgram(t.Context(), engine, job.Program{
+			Language: job.JavaScript,
 			Code: `import net from "node:net"; let opened = 0;
 for (let fd = 4; fd < 64; fd++) try { const s = new net.Socket({ fd }); s.on("error", () => {}); s.write("leaked"); opened++; } catch {}
 console.log("opened", opened); await new Promise((r) => setTimeout(r, 200)); Deno.exit(0);`,

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // cell is one cell of a session: a program in a child that goes on after it.
@@ -27,7 +28,7 @@ type cell struct {
 	mu       sync.Mutex
 	timer    *time.Timer // of the deadline, then of the grace
 	deadline time.Time
-	status   supervisor.Status // why it was interrupted; empty if it was not
+	status   job.Status // why it was interrupted; empty if it was not
 	reason   string
 	over     bool // its result is there, or the child has ended
 	waits    bool // the guest waits for a piece of its standard input
@@ -35,25 +36,25 @@ type cell struct {
 }
 
 // do runs the cell to its end, or answers a question about a text.
-func (c *cell) do(ctx context.Context, question request) supervisor.Result {
+func (c *cell) do(ctx context.Context, question request) job.Result {
 	w := c.worker
 	before, _ := w.Usage()
-	emit, release := deno.HoldReport(c.emit)
+	emit, release := wire.HoldReport(c.emit)
 	w.BeginCell(emit)
 	w.grant.SetProgress(c.tell)
 	c.limitTime(c.program.Timeout, "the cell")
-	stop := context.AfterFunc(ctx, func() { c.stop(supervisor.Cancelled, "the cell was cancelled") })
+	stop := context.AfterFunc(ctx, func() { c.stop(job.Cancelled, "the cell was cancelled") })
 	w.Resume()
 	request := c.request()
 	request.Cell, request.Complete, request.Unfinished = c.number, question.Complete, question.Unfinished
 	go c.send(request)
-	outcome := deno.ReadCell(w.Reader, func(frame deno.Frame) error { return c.takeOfCell(ctx, frame) })
+	outcome := wire.ReadCell(w.Reader, func(frame wire.Frame) error { return c.takeOfCell(ctx, frame) })
 	ended := time.Now()
 	stop()
 	c.finish()
 	w.grant.SetProgress(nil)
 
-	var result supervisor.Result
+	var result job.Result
 	if outcome.Result == nil {
 		result = c.lost(outcome)
 	} else {
@@ -71,14 +72,14 @@ func (c *cell) do(ctx context.Context, question request) supervisor.Result {
 }
 
 // ended is the result of a cell whose child lives on.
-func (c *cell) ended(outcome deno.Outcome) supervisor.Result {
+func (c *cell) ended(outcome wire.Outcome) job.Result {
 	var reported struct {
 		Code uint8 `json:"code"`
 	}
 	_ = json.Unmarshal(outcome.Result.JSON, &reported) // a guest's own frame may have no exit code
-	exit := supervisor.Exit{Status: supervisor.Completed, Code: int(reported.Code)}
+	exit := sandbox.Exit{Status: job.Completed, Code: int(reported.Code)}
 	if exit.Code != 0 {
-		exit.Status = supervisor.Failed
+		exit.Status = job.Failed
 	}
 	exit.CPU, exit.PeakMemory = c.worker.Usage()
 	exit.Stdout, exit.Stderr = c.worker.EndCell()
@@ -93,7 +94,7 @@ func (c *cell) ended(outcome deno.Outcome) supervisor.Result {
 	exit.Status, exit.Code, exit.Reason = c.status, interruptedCode, c.reason+": the cell was interrupted, the session's state is kept"
 	result = outcome.Into(exit)
 	result.Error.Traceback = traceback
-	result.State = supervisor.StateKept
+	result.State = job.StateKept
 	return result
 }
 
@@ -102,36 +103,36 @@ func (c *cell) ended(outcome deno.Outcome) supervisor.Result {
 const interruptedCode = 130
 
 // lost is the result of a cell after which the child is no more, or of no more use.
-func (c *cell) lost(outcome deno.Outcome) supervisor.Result {
+func (c *cell) lost(outcome wire.Outcome) job.Result {
 	w := c.worker
 	if outcome.Err == nil { // the frames have ended: it may be about to
 		select {
 		case <-c.s.ended:
-		case <-time.After(max(supervisor.InterruptGrace, min(supervisor.EndGrace, time.Until(c.deadline)))):
+		case <-time.After(max(job.InterruptGrace, min(sandbox.EndGrace, time.Until(c.deadline)))):
 		}
 	}
 	const useless = "its session's process can take no other cell"
-	w.Kill(supervisor.Crashed, useless)
+	w.Kill(job.Crashed, useless)
 	<-c.s.ended
 	exit := c.s.exit
 	switch {
 	case c.status != "" && exit.Status != c.status:
 		exit.Status, exit.Reason = c.status, c.reason+", and the session's process ended when it was interrupted"
 	case outcome.Err != nil && exit.Reason == useless:
-		exit.Status = supervisor.Completed // so that the result tells of the error
+		exit.Status = job.Completed // so that the result tells of the error
 	case c.exited:
-		outcome.Result = &deno.Frame{}
+		outcome.Result = &wire.Frame{}
 	}
 	result := c.result(outcome, exit)
-	result.State = supervisor.StateLost
+	result.State = job.StateLost
 	return result
 }
 
 // takeOfCell takes a frame.
-func (c *cell) takeOfCell(ctx context.Context, frame deno.Frame) error {
+func (c *cell) takeOfCell(ctx context.Context, frame wire.Frame) error {
 	switch {
 	case frame.Type == startedFrame && c.started.IsZero():
-		c.start("the cell", c.limitTime, func(reason string) { c.stop(supervisor.TimedOut, reason) })
+		c.start("the cell", c.limitTime, func(reason string) { c.stop(job.TimedOut, reason) })
 		return nil
 	case frame.Type == resolveFrame && c.wanted == nil:
 		c.limitTime(c.e.o.Limits.InstallTimeout, "package installation")
@@ -157,12 +158,12 @@ func (c *cell) limitTime(d time.Duration, what string) {
 	}
 	c.deadline = time.Now().Add(d)
 	c.timer = time.AfterFunc(d, func() {
-		c.stop(supervisor.TimedOut, fmt.Sprintf("%s took longer than %v", what, d))
+		c.stop(job.TimedOut, fmt.Sprintf("%s took longer than %v", what, d))
 	})
 }
 
 // stop interrupts the cell, and ends the child when that is of no avail.
-func (c *cell) stop(status supervisor.Status, reason string) {
+func (c *cell) stop(status job.Status, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over || c.status != "" {
@@ -170,11 +171,11 @@ func (c *cell) stop(status supervisor.Status, reason string) {
 	}
 	c.status, c.reason = status, reason
 	c.timer.Stop()
-	c.timer = time.AfterFunc(supervisor.InterruptGrace, func() {
+	c.timer = time.AfterFunc(job.InterruptGrace, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.over {
-			c.worker.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, supervisor.InterruptGrace))
+			c.worker.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, job.InterruptGrace))
 		}
 	})
 	_, err := c.worker.control.WriteAt(fmt.Appendf(nil, "%-16d", c.number), 0)

@@ -14,9 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/deno"
-	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/modules"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 const (
@@ -52,7 +55,7 @@ type childOptions struct {
 	// Its last arguments are the child's names for the loan and the workspace, and
 	// what is granted.
 	loan        string
-	permissions deno.Permissions // of the guest
+	permissions permission.Permissions // of the guest
 	// workspace is a directory that the guest may read and, unless readOnly,
 	// write, and the child's current one; empty for none.
 	workspace string
@@ -64,7 +67,7 @@ type childOptions struct {
 
 // child is a process of ours, with what it was told of where things are.
 type child struct {
-	*supervisor.Child
+	*sandbox.Child
 	loan    string // its name for that directory
 	gateway string // host:port; empty when it may not reach it
 }
@@ -72,12 +75,12 @@ type child struct {
 // startChild starts Deno on a module with exactly the guest's permissions and what
 // the module itself needs, the wire included.
 func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
-	around, err := o.permissions.Surround(e.walls, append(supervisor.RunDirs(), e.o.Cache.Dir())...)
+	around, err := o.permissions.Surround(e.walls, append(sandbox.RunDirs(), e.o.Cache.Dir())...)
 	if err != nil {
 		return c, err
 	}
 	defer around.Close()
-	dir, err := supervisor.NewRunDir()
+	dir, err := sandbox.NewRunDir()
 	if err != nil {
 		return c, err
 	}
@@ -86,7 +89,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	if err := deno.MakeDenoDir(filepath.Join(dir, "deno")); err != nil {
+	if err := modules.MakeDenoDir(filepath.Join(dir, "deno")); err != nil {
 		return c, fmt.Errorf("make a Python worker's directory: %w", err)
 	}
 
@@ -120,11 +123,11 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 	if o.loan != "" {
 		granted, err := grantedPaths(o.permissions)
 		if err != nil {
-			return c, &supervisor.ProgramError{Text: err.Error()}
+			return c, job.Refuse("%v", err)
 		}
 		c.loan = see(file{o.loan, "/rillbox/loan"})
 		args = append(append(args, c.loan, workspace), granted...)
-		env = append(env, deno.Environ(e.o.Env)...)
+		env = append(env, permission.Environ(e.o.Env)...)
 		if around.OwnNetwork() {
 			around.Listen(gatewayPort)
 			c.gateway = fmt.Sprintf("127.0.0.1:%d", gatewayPort)
@@ -138,7 +141,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 		}
 		permissions = permissions.With("allow-net", c.gateway)
 	}
-	if err := deno.CheckPaths(append([]string{e.o.Cache.Dir(), cwd}, reads...)...); err != nil {
+	if err := permission.CheckPaths(append([]string{e.o.Cache.Dir(), cwd}, reads...)...); err != nil {
 		return c, err
 	}
 	permissions = permissions.With("allow-read", reads...).With("allow-write", wirePath).IgnoreProxies(e.o.Env)
@@ -149,7 +152,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 		"run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--node-modules-dir=none", "--no-remote", "--no-npm", "--no-code-cache",
 		"--v8-flags=" + strings.Join(e.v8Flags(rt, o.ahead), ","),
 	}
-	c.Child, err = supervisor.Start(supervisor.Command{
+	c.Child, err = sandbox.Start(sandbox.Command{
 		Path:       around.See(rt.deno.Path, "/rillbox/deno", launcher.Read|launcher.Execute),
 		Args:       slices.Concat(flags, permissions.Args(), args),
 		Env:        append(env, around.Environment()...),
@@ -175,7 +178,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 		})
 	}
 	if err != nil {
-		c.Kill(supervisor.Crashed, err.Error())
+		c.Kill(job.Crashed, err.Error())
 		return c, fmt.Errorf("start a Python worker: %w", err)
 	}
 	return c, nil
@@ -214,17 +217,17 @@ func (e *Engine) produce(ctx context.Context, rt *runtime, o childOptions, withi
 	if err != nil {
 		return err
 	}
-	c.Attach(ctx, func(supervisor.Event) {})
+	c.Attach(ctx, func(job.Event) {})
 	c.SetDeadline(within, purpose)
 	_ = c.Stdin().Close()
 	if err = take(c.Frames()); err != nil {
-		c.Kill(supervisor.Cancelled, "what it wrote is not as it should be")
+		c.Kill(job.Cancelled, "what it wrote is not as it should be")
 	}
 	exit := c.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if exit.Status != supervisor.Completed {
+	if exit.Status != job.Completed {
 		return errors.Join(fmt.Errorf("it ended as %s (exit status %d, %s): %s", exit.Status, exit.Code, exit.Reason, exit.Stderr), err)
 	}
 	return err

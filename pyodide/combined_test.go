@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // Both streams as one are in the order in which they were written, whatever wrote,
@@ -32,7 +32,7 @@ for i in range(300):
 		fmt.Fprintf(&want, "print %d\nerror %[1]d\nout %[1]d\nerr %[1]d\nlog %[1]d\ncerr %[1]d\n", i)
 	}
 	r := run1(t, e, p)
-	if r.Status != supervisor.Failed || !r.Combined || r.Stdout.String() != want.String() || r.Stderr.String() != "" || r.Error.Name != "ZeroDivisionError" {
+	if r.Status != job.Failed || !r.Combined || r.Stdout.String() != want.String() || r.Stderr.String() != "" || r.Error.Name != "ZeroDivisionError" {
 		t.Errorf("%s %+v, stderr %q, stdout\n%.1000s", r.Status, r.Error, r.Stderr, r.Stdout)
 	}
 }

@@ -15,7 +15,9 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // A process that ends with its run, as `rillbox run` does, leaves the images that
@@ -109,9 +111,9 @@ func makeDetachedImages(input io.Reader) error {
 	}
 	defer func() {
 		e.Close()
-		_ = supervisor.RemoveServerDir() // the next start removes what is left
+		_ = sandbox.RemoveServerDir() // the next start removes what is left
 	}()
-	rt, err := e.ready(ctx, func(supervisor.Event) {})
+	rt, err := e.ready(ctx, func(job.Event) {})
 	if err != nil {
 		return err
 	}

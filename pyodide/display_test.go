@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // withLibraries changes an engine's options to those of a distribution that
@@ -81,7 +81,7 @@ func wheelOf(t *testing.T, name, dir, module string) []byte {
 }
 
 // pictureSize is a display's picture's, in pixels; it fails the test when there is none.
-func pictureSize(t *testing.T, d supervisor.Display) (width, height int) {
+func pictureSize(t *testing.T, d job.Display) (width, height int) {
 	t.Helper()
 	content, err := base64.StdEncoding.DecodeString(d["image/png"])
 	if err != nil {
@@ -134,7 +134,7 @@ func TestDisplays(t *testing.T) {
 // counted; the program goes on.
 func TestDisplaysEndInANote(t *testing.T) {
 	e := newEngine(t, func(o *Options) {
-		o.Limits = supervisor.DefaultLimits()
+		o.Limits = job.DefaultLimits()
 		o.Limits.Displays = 1 << 20
 	})
 	r := completed(t, e, python("for _ in range(10):\n  display({'image/png': bytes(300_000)}, raw=True)\n'done'"))
@@ -146,8 +146,8 @@ func TestDisplaysEndInANote(t *testing.T) {
 		t.Errorf("%d displays, notes %q", len(r.Displays), r.Notes)
 	}
 	p := python("for i in range(9):\n  display({'image/png': bytes(300_000)}, raw=True)\nwhile True: pass")
-	p.Timeout = supervisor.DefaultLimits().Timeout / 10
-	if r := run1(t, e, p); r.Status != supervisor.TimedOut || len(r.Displays) != 2 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "at least 4 displays were left out") {
+	p.Timeout = job.DefaultLimits().Timeout / 10
+	if r := run1(t, e, p); r.Status != job.TimedOut || len(r.Displays) != 2 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "at least 4 displays were left out") {
 		t.Errorf("%s, %d displays, notes %q", r.Status, len(r.Displays), r.Notes)
 	}
 }

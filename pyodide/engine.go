@@ -30,7 +30,12 @@ import (
 	"sync"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/deno/binary"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // Options are the choices that an Engine has; Cache is required, and without Limits the
@@ -54,10 +59,10 @@ type Options struct {
 // Engine runs Python programs. It is safe for concurrent use.
 type Engine struct {
 	o     Options
-	walls deno.Walls
+	walls permission.Walls
 	stop  context.CancelFunc
 	ctx   context.Context // ends with Close
-	pool  *supervisor.Pool[*worker]
+	pool  *sandbox.Pool[*worker]
 	jobs  sync.WaitGroup // what goes on behind the scenes
 
 	images images
@@ -70,15 +75,15 @@ type Engine struct {
 	renewed  bool
 }
 
-var _ supervisor.Toolchain = (*Engine)(nil)
+var _ job.Toolchain = (*Engine)(nil)
 
 // New makes an engine. Nothing is fetched or started before it is used.
 func New(o Options) (*Engine, error) {
 	if o.Cache == nil {
 		return nil, errors.New("the Python engine needs a cache")
 	}
-	if o.Limits == (supervisor.Limits{}) {
-		o.Limits = supervisor.DefaultLimits()
+	if o.Limits == (job.Limits{}) {
+		o.Limits = job.DefaultLimits()
 	}
 	o.CDN = cmp.Or(o.CDN, DefaultCDN)
 	walls, err := o.Open()
@@ -93,7 +98,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o, walls: walls, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.pool = supervisor.NewPool(o.Warm, e.startAhead)
+	e.pool = sandbox.NewPool(o.Warm, e.startAhead)
 	return e, nil
 }
 
@@ -116,33 +121,33 @@ func (e *Engine) Close() {
 }
 
 // Prepare fetches Deno and Pyodide and makes the snapshot.
-func (e *Engine) Prepare(ctx context.Context, emit func(supervisor.Event)) error {
+func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 	_, err := e.ready(ctx, emit)
 	return err
 }
 
 // Install fetches packages into the cache, with what they need, and says what
 // they resolved to. None of their code runs.
-func (e *Engine) Install(ctx context.Context, packages []string, emit func(supervisor.Event)) ([]supervisor.Package, error) {
-	result, err := e.Run(ctx, supervisor.Program{Language: supervisor.Python, Packages: packages}, emit)
+func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
+	result, err := e.Run(ctx, job.Program{Language: job.Python, Packages: packages}, emit)
 	switch {
 	case err != nil:
 		return nil, err
-	case result.Status != supervisor.Completed && result.Error != nil:
+	case result.Status != job.Completed && result.Error != nil:
 		return nil, fmt.Errorf("install %q for Python: %s", packages, result.Error.Message)
-	case result.Status != supervisor.Completed:
+	case result.Status != job.Completed:
 		return nil, fmt.Errorf("install %q for Python: the installation ended as %s", packages, result.Status)
 	}
 	return result.Packages, nil
 }
 
 // Describe says what the engine is.
-func (e *Engine) Describe() supervisor.Description {
-	return supervisor.Description{
+func (e *Engine) Describe() job.Description {
+	return job.Description{
 		Languages: Languages,
 		Versions: map[string]string{
 			"python": PythonVersion, "pyodide": Version, "micropip": MicropipVersion,
-			"deno": deno.Version, "v8": deno.V8Version,
+			"deno": binary.Version, "v8": binary.V8Version,
 		},
 		Ready:       e.isReady(),
 		Permissions: e.o.Permissions.Args(),
@@ -151,17 +156,17 @@ func (e *Engine) Describe() supervisor.Description {
 }
 
 // Run runs one program in a worker of its own.
-func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	permissions, err := e.o.Permissions.Narrow(p.Permissions)
 	if err != nil {
-		return supervisor.Result{}, &supervisor.ProgramError{Text: err.Error()}
+		return job.Result{}, job.Refuse("%v", err)
 	}
 	rt, err := e.ready(ctx, emit)
 	if ctx.Err() != nil {
-		return deno.CancelledBefore(), nil
+		return wire.CancelledBefore(), nil
 	}
 	if err != nil {
-		return supervisor.Result{}, err
+		return job.Result{}, err
 	}
 	result, err := e.runOn(ctx, rt, permissions, p, emit)
 	if errors.Is(err, errNotLoaded) {
@@ -174,7 +179,7 @@ func (e *Engine) Run(ctx context.Context, p supervisor.Program, emit func(superv
 
 // runOn runs one program in a warm worker, if one was made for exactly this, or in a
 // new one.
-func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permissions, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.Permissions, p job.Program, emit func(job.Event)) (job.Result, error) {
 	var w *worker
 	warm := false
 	if p.Workspace == "" && !p.Combined && slices.Equal(permissions.Args(), e.o.Permissions.Args()) {
@@ -188,7 +193,7 @@ func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions deno.Permis
 			module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined,
 		})
 		if err != nil {
-			return supervisor.Result{}, err
+			return job.Result{}, err
 		}
 	}
 	return newRun(e, w, p, emit).do(ctx)

@@ -14,7 +14,9 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // newEngine makes an engine on the tests' shared cache, and skips the test when
@@ -30,38 +32,38 @@ func newEngine(t testing.TB, change ...func(*Options)) *Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(supervisor.Event) {}))
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}))
 	return e
 }
 
 func permit(t testing.TB, words ...string) func(*Options) {
 	t.Helper()
-	p, err := deno.Parse(words)
+	p, err := permission.Parse(words)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func(o *Options) { o.Permissions = p }
 }
 
-func python(code string) supervisor.Program {
-	return supervisor.Program{Language: supervisor.Python, Code: code}
+func python(code string) job.Program {
+	return job.Program{Language: job.Python, Code: code}
 }
 
-func run1(t testing.TB, e *Engine, p supervisor.Program) supervisor.Result {
+func run1(t testing.TB, e *Engine, p job.Program) job.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	result, err := e.Run(ctx, p, func(supervisor.Event) {})
+	result, err := e.Run(ctx, p, func(job.Event) {})
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
 	return result
 }
 
-func completed(t testing.TB, e *Engine, p supervisor.Program) supervisor.Result {
+func completed(t testing.TB, e *Engine, p job.Program) job.Result {
 	t.Helper()
 	result := run1(t, e, p)
-	if result.Status != supervisor.Completed {
+	if result.Status != job.Completed {
 		t.Fatalf("status %s, exit code %d, error %+v\nstdout: %s\nstderr: %s", result.Status, result.ExitCode, result.Error, result.Stdout, result.Stderr)
 	}
 	return result
@@ -125,8 +127,8 @@ func TestOutputStreams(t *testing.T) {
 	p := python("import sys\nprint('first', end='')\nsys.stdin.read(1)\nprint('second')")
 	in, answer := io.Pipe()
 	p.Stdin = in
-	_, err := e.Run(t.Context(), p, func(event supervisor.Event) {
-		if event.Kind == supervisor.Stdout && strings.HasPrefix(string(event.Data), "first") {
+	_, err := e.Run(t.Context(), p, func(event job.Event) {
+		if event.Kind == job.Stdout && strings.HasPrefix(string(event.Data), "first") {
 			_ = answer.Close() // only now may it go on
 		}
 	})
@@ -139,35 +141,35 @@ func TestEndings(t *testing.T) {
 	e := newEngine(t)
 	for _, test := range []struct {
 		name, code string
-		status     supervisor.Status
+		status     job.Status
 		exit       int
 		error      string // name
 		message    string // a part of it
 		line       string // a part of the traceback
 		stderr     string // a part of it
 	}{
-		{"exit", "import sys\nsys.exit(3)", supervisor.Failed, 3, "", "", "", ""},
-		{"exit without code", "raise SystemExit", supervisor.Completed, 0, "", "", "", ""},
-		{"exit with text", "import sys\nsys.exit('bye')", supervisor.Failed, 1, "", "", "", "bye\n"},
-		{"exit in a coroutine", "import asyncio, sys\nasync def f(): sys.exit(7)\nasyncio.run(f())", supervisor.Failed, 7, "", "", "", ""},
-		{"exit in a task", "import asyncio, sys\nasync def f(): sys.exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(60)", supervisor.Failed, 8, "", "", "", ""},
-		{"os._exit", "import os\nprint('x', end='')\nos._exit(4)", supervisor.Failed, 4, "", "", "", ""},
-		{"exception", "def f(n):\n  return 1 / n\nf(0)", supervisor.Failed, 1, "ZeroDivisionError", "division by zero", `line 2, in f`, ""},
-		{"exception in a coroutine", "import asyncio\nasync def f():\n  raise KeyError('k')\nasyncio.run(f())", supervisor.Failed, 1, "KeyError", "'k'", `line 3, in f`, ""},
-		{"qualified", "import json\njson.loads('{')", supervisor.Failed, 1, "json.decoder.JSONDecodeError", "line 1", `line 2, in <module>`, ""},
-		{"chained", "try: 1/0\nexcept Exception as e: raise ValueError('b') from e", supervisor.Failed, 1, "ValueError", "b", "direct cause", ""},
-		{"group", "raise ExceptionGroup('many', [ValueError('a')])", supervisor.Failed, 1, "ExceptionGroup", "many", "ValueError: a", ""},
-		{"syntax", "x = 1\ndef f(:\n  pass", supervisor.Failed, 1, "SyntaxError", "line 2", `def f(:`, ""},
-		{"indentation", "if True:\nx = 1", supervisor.Failed, 1, "IndentationError", "line 2", `line 2`, ""},
-		{"recursion", "def f(): return f()\nf()", supervisor.Failed, 1, "RecursionError", "depth", "Previous line repeated", ""},
-		{"memory", "x = [bytearray(10**8) for _ in range(100)]", supervisor.Failed, 1, "MemoryError", "", "line 1", ""},
-		{"interrupt", "raise KeyboardInterrupt", supervisor.Failed, 130, "KeyboardInterrupt", "", "", ""},
-		{"abort", "import os\nos.abort()", supervisor.Crashed, 134, "FatalError", "", "", ""},
-		{"read", "import js\njs.Deno.readTextFileSync('/etc/passwd')", supervisor.Failed, 1, "pyodide.ffi.JsException", "--allow-read in PYODIDE_PERMISSION_ARGS", "line 2", ""},
-		{"standard library", "import tkinter", supervisor.Failed, 1, "ModuleNotFoundError", "standard library", "line 1", ""},
-		{"task left behind", "import asyncio\nasync def tick(): await asyncio.sleep(60)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)", supervisor.Completed, 0, "", "", "", "ended before these tasks did: tick"},
-		{"warning", "import warnings\nwarnings.warn('careful')", supervisor.Completed, 0, "", "", "", "main.py:2: UserWarning: careful"},
-		{"atexit", "import atexit, sys\natexit.register(lambda: print('late', file=sys.stderr))", supervisor.Completed, 0, "", "", "", "late\n"},
+		{"exit", "import sys\nsys.exit(3)", job.Failed, 3, "", "", "", ""},
+		{"exit without code", "raise SystemExit", job.Completed, 0, "", "", "", ""},
+		{"exit with text", "import sys\nsys.exit('bye')", job.Failed, 1, "", "", "", "bye\n"},
+		{"exit in a coroutine", "import asyncio, sys\nasync def f(): sys.exit(7)\nasyncio.run(f())", job.Failed, 7, "", "", "", ""},
+		{"exit in a task", "import asyncio, sys\nasync def f(): sys.exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(60)", job.Failed, 8, "", "", "", ""},
+		{"os._exit", "import os\nprint('x', end='')\nos._exit(4)", job.Failed, 4, "", "", "", ""},
+		{"exception", "def f(n):\n  return 1 / n\nf(0)", job.Failed, 1, "ZeroDivisionError", "division by zero", `line 2, in f`, ""},
+		{"exception in a coroutine", "import asyncio\nasync def f():\n  raise KeyError('k')\nasyncio.run(f())", job.Failed, 1, "KeyError", "'k'", `line 3, in f`, ""},
+		{"qualified", "import json\njson.loads('{')", job.Failed, 1, "json.decoder.JSONDecodeError", "line 1", `line 2, in <module>`, ""},
+		{"chained", "try: 1/0\nexcept Exception as e: raise ValueError('b') from e", job.Failed, 1, "ValueError", "b", "direct cause", ""},
+		{"group", "raise ExceptionGroup('many', [ValueError('a')])", job.Failed, 1, "ExceptionGroup", "many", "ValueError: a", ""},
+		{"syntax", "x = 1\ndef f(:\n  pass", job.Failed, 1, "SyntaxError", "line 2", `def f(:`, ""},
+		{"indentation", "if True:\nx = 1", job.Failed, 1, "IndentationError", "line 2", `line 2`, ""},
+		{"recursion", "def f(): return f()\nf()", job.Failed, 1, "RecursionError", "depth", "Previous line repeated", ""},
+		{"memory", "x = [bytearray(10**8) for _ in range(100)]", job.Failed, 1, "MemoryError", "", "line 1", ""},
+		{"interrupt", "raise KeyboardInterrupt", job.Failed, 130, "KeyboardInterrupt", "", "", ""},
+		{"abort", "import os\nos.abort()", job.Crashed, 134, "FatalError", "", "", ""},
+		{"read", "import js\njs.Deno.readTextFileSync('/etc/passwd')", job.Failed, 1, "pyodide.ffi.JsException", "--allow-read in PYODIDE_PERMISSION_ARGS", "line 2", ""},
+		{"standard library", "import tkinter", job.Failed, 1, "ModuleNotFoundError", "standard library", "line 1", ""},
+		{"task left behind", "import asyncio\nasync def tick(): await asyncio.sleep(60)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)", job.Completed, 0, "", "", "", "ended before these tasks did: tick"},
+		{"warning", "import warnings\nwarnings.warn('careful')", job.Completed, 0, "", "", "", "main.py:2: UserWarning: careful"},
+		{"atexit", "import atexit, sys\natexit.register(lambda: print('late', file=sys.stderr))", job.Completed, 0, "", "", "", "late\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := run1(t, e, python(test.code))
@@ -198,7 +200,7 @@ func TestEndings(t *testing.T) {
 // TestSocketsAreRefused: each way to use a socket is an error of the program's, which
 // goes on.
 func TestSocketsAreRefused(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	const setup = "import os, socket\ns, u = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nto = ('127.0.0.1', 80)\n"
 	const sentence = "Sockets can neither listen nor connect here"
 	for _, code := range []string{
@@ -207,12 +209,12 @@ func TestSocketsAreRefused(t *testing.T) {
 		"import http.client; http.client.HTTPConnection('127.0.0.1').request('GET', '/')", "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
 	} {
 		r := in(t, s, python(setup+code))
-		if r.Status != supervisor.Failed || r.State != "" || r.Error == nil || !strings.Contains(r.Error.Message, sentence) || !strings.Contains(r.Error.Traceback, sentence) {
+		if r.Status != job.Failed || r.State != "" || r.Error == nil || !strings.Contains(r.Error.Message, sentence) || !strings.Contains(r.Error.Traceback, sentence) {
 			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
 		}
 	}
 	for _, code := range []string{"s.accept()", "s.recv(1)", "s.send(b'x')", "os.write(s.fileno(), b'x')", "s.getpeername()", "s.shutdown(2)", "s.recvmsg(1)", "u.recv(1)", "socket.socket(socket.AF_INET6)", "socket.socket(fileno=1)"} {
-		if r := in(t, s, python(setup+code)); r.Status != supervisor.Failed || r.State != "" || r.Error == nil || r.Error.Name == "FatalError" {
+		if r := in(t, s, python(setup+code)); r.Status != job.Failed || r.State != "" || r.Error == nil || r.Error.Name == "FatalError" {
 			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
 		}
 	}
@@ -226,7 +228,7 @@ func TestTimeout(t *testing.T) {
 			p := python(code)
 			p.Timeout = 700 * time.Millisecond
 			r := run1(t, e, p)
-			if r.Status != supervisor.TimedOut || r.Stdout.String() != "on\n" || r.Duration < p.Timeout || r.Duration > p.Timeout+2*time.Second {
+			if r.Status != job.TimedOut || r.Stdout.String() != "on\n" || r.Duration < p.Timeout || r.Duration > p.Timeout+2*time.Second {
 				t.Errorf("%s after %v with %q", r.Status, r.Duration, r.Stdout)
 			}
 		})
@@ -237,14 +239,14 @@ func TestTimeout(t *testing.T) {
 // JavaScript holds for it in the end of the run.
 func TestMemory(t *testing.T) {
 	e := newEngine(t, func(o *Options) {
-		o.Limits = supervisor.DefaultLimits()
+		o.Limits = job.DefaultLimits()
 		o.Limits.Memory = 128 << 20
 	})
 	if r := completed(t, e, python("n = 0\nx = []\ntry:\n  while True:\n    x.append(bytearray(10**6)); n += 1\nexcept MemoryError: pass\n60 < n < 200")); string(r.Value) != "true" {
 		t.Errorf("MemoryError at the wrong size: %s", r.Value)
 	}
 	r := run1(t, e, python("print('on')\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))')"))
-	if r.Status != supervisor.OutOfMemory || r.Stdout.String() != "on\n" {
+	if r.Status != job.OutOfMemory || r.Stdout.String() != "on\n" {
 		t.Errorf("%s, %+v, stdout %q, stderr %q", r.Status, r.Error, r.Stdout, r.Stderr)
 	}
 }
@@ -252,15 +254,15 @@ func TestMemory(t *testing.T) {
 func TestCancel(t *testing.T) {
 	e := newEngine(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := e.Run(ctx, python("print('on')\nwhile True: pass"), func(event supervisor.Event) {
-		if event.Kind == supervisor.Stdout {
+	r, err := e.Run(ctx, python("print('on')\nwhile True: pass"), func(event job.Event) {
+		if event.Kind == job.Stdout {
 			cancel()
 		}
 	})
-	if err != nil || r.Status != supervisor.Cancelled {
+	if err != nil || r.Status != job.Cancelled {
 		t.Errorf("%s, %v", r.Status, err)
 	}
-	if r, err := e.Run(ctx, python("1"), func(supervisor.Event) {}); err != nil || r.Status != supervisor.Cancelled {
+	if r, err := e.Run(ctx, python("1"), func(job.Event) {}); err != nil || r.Status != job.Cancelled {
 		t.Errorf("cancelled before the start: %s, %v", r.Status, err)
 	}
 }
@@ -292,7 +294,7 @@ func TestForgedFrames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := python("import sys\nfrom pyodide.code import run_js\nw = run_js(\"Deno.openSync('/dev/fd/3', {write: true})\")\nw.writeSync(run_js('(s) => new TextEncoder().encode(s)')(sys.stdin.read()))")
 			p.Stdin = strings.NewReader(frame + "\n")
-			if r := run1(t, e, p); r.Status != supervisor.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
+			if r := run1(t, e, p); r.Status != job.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
 				t.Errorf("%s, exit code %d, %+v", r.Status, r.ExitCode, r.Error)
 			}
 		})
@@ -320,11 +322,11 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("requests: %s", r.Value)
 	}
 	fetch.Permissions = []string{}
-	if r := run1(t, granted, fetch); r.Status != supervisor.Failed {
+	if r := run1(t, granted, fetch); r.Status != job.Failed {
 		t.Errorf("narrowed to nothing: %s", r.Status)
 	}
 	fetch.Permissions = []string{"--allow-read"}
-	if _, err := granted.Run(t.Context(), fetch, func(supervisor.Event) {}); err == nil || !strings.Contains(err.Error(), "--allow-read") {
+	if _, err := granted.Run(t.Context(), fetch, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "--allow-read") {
 		t.Errorf("widened: %v", err)
 	}
 }
@@ -361,7 +363,7 @@ func TestASnapshotThatIsNotLoadedIsReplacedForOneself(t *testing.T) {
 	var runs sync.WaitGroup
 	for range 2 {
 		runs.Go(func() {
-			r, err := e.Run(t.Context(), python("6 * 7"), func(supervisor.Event) {})
+			r, err := e.Run(t.Context(), python("6 * 7"), func(job.Event) {})
 			if err != nil || string(r.Value) != "42" {
 				t.Errorf("%s, value %s, %v", r.Status, r.Value, err)
 			}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/deno"
+	"rillbox/deno/permission"
 )
 
 // ownFiles are where Python's tree of files has what is Python's own, or the
@@ -21,12 +21,12 @@ var pythonLibrary = "/lib/python" + PythonVersion[:strings.LastIndex(PythonVersi
 // has what is there at the same place in its tree; what is within another one comes
 // with that. Of a grant of everything it sees nothing: its tree has other things by
 // the names that the machine's top directories have.
-func grantedPaths(p deno.Permissions) (paths []string, err error) {
+func grantedPaths(p permission.Permissions) (paths []string, err error) {
 	_, reads := p.Allowed("read")
 	_, writes := p.Allowed("write")
 	for i, path := range append(reads, writes...) {
 		for _, own := range ownFiles {
-			if path != "/" && (deno.Within(own, path) || deno.Within(path, own)) {
+			if path != "/" && (permission.Within(own, path) || permission.Within(path, own)) {
 				flag := "read"
 				if i >= len(reads) {
 					flag = "write"
@@ -41,7 +41,7 @@ func grantedPaths(p deno.Permissions) (paths []string, err error) {
 	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
 	outer := ""
 	return slices.DeleteFunc(paths, func(path string) bool {
-		if outer != "" && deno.Within(path, outer) {
+		if outer != "" && permission.Within(path, outer) {
 			return true
 		}
 		outer = path
@@ -50,7 +50,7 @@ func grantedPaths(p deno.Permissions) (paths []string, err error) {
 }
 
 // grantsUnseen says that the permissions grant files that Python does not see.
-func grantsUnseen(p deno.Permissions) bool {
+func grantsUnseen(p permission.Permissions) bool {
 	for _, kind := range []string{"read", "write"} {
 		everything, paths := p.Allowed(kind)
 		if everything || slices.Contains(paths, "/") {

@@ -12,8 +12,11 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // grounds makes files in directories named by the first part of their paths, and
@@ -60,7 +63,7 @@ func TestPythonSeesWhatIsGranted(t *testing.T) {
 			}
 			e := newEngine(t, permit(t, "--allow-read="+dir+"/read,"+dir+"/some,"+dir+"/read/deep,"+dir+"/way,"+dir+"/alone.txt,"+dir+"/missing", "--deny-read="+dir+"/some/secret",
 				"--allow-write="+dir+"/out,"+dir+"/one.log"), func(o *Options) { o.Wall, o.Warm = level, 1 })
-			session := open(t, e, supervisor.SessionOptions{})
+			session := open(t, e, job.SessionOptions{})
 			rows := [][2]string{
 				{"open(d + '/read/f.csv').read()", `"text of read/f.csv"`},
 				{"open(d + '/alone.txt').read()", `"text of alone.txt"`},
@@ -136,7 +139,7 @@ func TestPythonWritesWhereItReads(t *testing.T) {
 func TestGrantedPathsHideNothing(t *testing.T) {
 	refused := func(flag string) error {
 		t.Helper()
-		p, err := deno.Parse([]string{flag})
+		p, err := permission.Parse([]string{flag})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +169,7 @@ func TestGrantedPathsHideNothing(t *testing.T) {
 	for _, file := range files {
 		held := false
 		for _, own := range ownFiles {
-			held = held || deno.Within(file, own)
+			held = held || permission.Within(file, own)
 		}
 		if !held {
 			t.Errorf("%s is in no directory of ownFiles", file)
@@ -174,7 +177,7 @@ func TestGrantedPathsHideNothing(t *testing.T) {
 	}
 	p := python("1")
 	p.Permissions = []string{"--allow-read=/lib"}
-	if _, err := e.Run(t.Context(), p, func(supervisor.Event) {}); err == nil || !strings.Contains(err.Error(), "files of its own") {
+	if _, err := e.Run(t.Context(), p, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "files of its own") {
 		t.Errorf("a run that asks for /lib: %v", err)
 	}
 }

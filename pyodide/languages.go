@@ -4,15 +4,15 @@ import (
 	_ "embed"
 	"regexp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 //go:embed probe.py
 var probe string
 
 // Languages are the engine's rows in the registry.
-var Languages = []supervisor.LanguageInfo{{
-	Name: supervisor.Python, Title: "Python", Aliases: []string{"py", "python3", "pyodide"}, Extensions: []string{".py"},
+var Languages = []job.LanguageInfo{{
+	Name: job.Python, Title: "Python", Aliases: []string{"py", "python3", "pyodide"}, Extensions: []string{".py"},
 	How: "Python is CPython in WebAssembly (Pyodide), with top-level await: what is imported is installed by itself; " +
 		"the last expression's value is the result. No threads, subprocesses or sockets; packages with native code need a WebAssembly build.",
 	Packages: "numpy>=2, httpx[http2], wheel URLs", Arguments: "sys.argv[1:]",

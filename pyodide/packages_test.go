@@ -22,11 +22,12 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // needIndex skips a test for want of the package index.
-func needIndex(t testing.TB, r supervisor.Result) {
+func needIndex(t testing.TB, r job.Result) {
 	t.Helper()
 	if r.Error != nil && strings.Contains(r.Error.Message, "network is not reachable") {
 		cachetest.NeedNetwork(t, fmt.Errorf("%w: %s", cache.ErrOffline, r.Error.Message))
@@ -63,10 +64,10 @@ func TestIndexPackages(t *testing.T) {
 			p.Packages = test.packages
 			r := run1(t, online, p)
 			needIndex(t, r)
-			if r.Status != supervisor.Completed || string(r.Value) != test.want {
+			if r.Status != job.Completed || string(r.Value) != test.want {
 				t.Fatalf("%s, value %s, error %+v", r.Status, r.Value, r.Error)
 			}
-			if !slices.ContainsFunc(r.Packages, func(p supervisor.Package) bool {
+			if !slices.ContainsFunc(r.Packages, func(p job.Package) bool {
 				return p.Name == test.installed && p.Version != "" && p.Source != ""
 			}) {
 				t.Errorf("packages %+v lack %s", r.Packages, test.installed)
@@ -119,7 +120,7 @@ func TestPackageErrors(t *testing.T) {
 			p := python(test.code)
 			p.Packages = test.packages
 			r := run1(t, e, p)
-			if r.Status != supervisor.Failed || r.Error == nil || !strings.Contains(r.Error.Message, test.want) {
+			if r.Status != job.Failed || r.Error == nil || !strings.Contains(r.Error.Message, test.want) {
 				needIndex(t, r)
 				t.Errorf("%s, error %+v, want %q", r.Status, r.Error, test.want)
 			}
@@ -156,14 +157,14 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	e := newEngine(t)
-	packages, err := e.Install(t.Context(), []string{"six==1.17.0"}, func(supervisor.Event) {})
+	packages, err := e.Install(t.Context(), []string{"six==1.17.0"}, func(job.Event) {})
 	if err != nil && strings.Contains(err.Error(), "network is not reachable") {
 		cachetest.NeedNetwork(t, fmt.Errorf("%w: %w", cache.ErrOffline, err))
 	}
 	if err != nil || len(packages) != 1 || packages[0].Name != "six" || packages[0].Version != "1.17.0" {
 		t.Errorf("%+v, %v", packages, err)
 	}
-	if _, err := e.Install(t.Context(), []string{"this-package-does-not-exist-xyz"}, func(supervisor.Event) {}); err == nil || !strings.Contains(err.Error(), "there is no package") {
+	if _, err := e.Install(t.Context(), []string{"this-package-does-not-exist-xyz"}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "there is no package") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -16,7 +16,8 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // agingIndex serves two versions of the project "aging", one of 30 days and one
@@ -103,13 +104,13 @@ func TestPlansAreOfAPolicy(t *testing.T) {
 	for _, requirement := range []string{"aging==2.0", "untold"} {
 		p := python("print(1)")
 		p.Packages = []string{requirement}
-		if r := run1(t, old, p); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, strings.TrimSuffix(requirement, "==2.0")) {
+		if r := run1(t, old, p); r.Status != job.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, strings.TrimSuffix(requirement, "==2.0")) {
 			t.Errorf("%s: %s %+v", requirement, r.Status, r.Error)
 		}
 	}
 	off := python("print(1)")
 	off.Packages = []string{"untold"}
-	if r := run1(t, engine(cache.Policy{NoFetch: true}), off); r.Status != supervisor.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
+	if r := run1(t, engine(cache.Policy{NoFetch: true}), off); r.Status != job.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
 		t.Errorf("fetching turned off: %s %+v", r.Status, r.Error)
 	}
 	if _, err := New(Options{Options: deno.Options{Cache: old.o.Cache, Policy: cache.Policy{Allow: []string{"["}}}}); err == nil {

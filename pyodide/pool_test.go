@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 func TestWarmWorkers(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWarmWorkers(t *testing.T) {
 	}
 
 	t.Run("what it was not made for takes none", func(t *testing.T) {
-		for _, p := range []supervisor.Program{
+		for _, p := range []job.Program{
 			{Permissions: []string{}},
 			{Workspace: t.TempDir()},
 			{Workspace: t.TempDir(), ReadOnly: true},
@@ -62,7 +62,7 @@ func TestWarmWorkers(t *testing.T) {
 		second = third
 	})
 	t.Run("a dead one is passed over", func(t *testing.T) {
-		second[0].Kill(supervisor.Crashed, "a test")
+		second[0].Kill(job.Crashed, "a test")
 		<-second[0].Ended()
 		if r := completed(t, e, mark); string(r.Value) != "false" {
 			t.Errorf("value %s", r.Value)
@@ -78,7 +78,7 @@ func TestWarmWorkers(t *testing.T) {
 	default:
 		t.Error("the idle worker outlived Close")
 	}
-	if _, err := e.Run(t.Context(), mark, func(supervisor.Event) {}); err == nil {
+	if _, err := e.Run(t.Context(), mark, func(job.Event) {}); err == nil {
 		t.Error("a closed engine ran a program")
 	}
 }
@@ -117,13 +117,13 @@ func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
 			once := sync.OnceFunc(running.Done)
 			ended.Go(func() {
 				defer once()
-				r, err := e.Run(t.Context(), python("print('on')"), func(ev supervisor.Event) {
-					if ev.Kind == supervisor.Stdout {
+				r, err := e.Run(t.Context(), python("print('on')"), func(ev job.Event) {
+					if ev.Kind == job.Stdout {
 						once()
 						running.Wait()
 					}
 				})
-				if err != nil || r.Status != supervisor.Completed {
+				if err != nil || r.Status != job.Completed {
 					t.Errorf("%s %+v, %v", r.Status, r.Error, err)
 				}
 			})
@@ -183,7 +183,7 @@ func TestNoWarmWorkersUnlessAskedFor(t *testing.T) {
 // runs in a fresh worker and in a warm one.
 func BenchmarkHello(b *testing.B) {
 	e := newEngine(b, func(o *Options) { o.Warm, o.Log = 1, nil })
-	rt, err := e.ready(b.Context(), func(supervisor.Event) {})
+	rt, err := e.ready(b.Context(), func(job.Event) {})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -199,8 +199,8 @@ func BenchmarkHello(b *testing.B) {
 				b.Fatal(err)
 			}
 			_ = child.Stdin().Close()
-			child.Attach(b.Context(), func(supervisor.Event) {})
-			if exit := child.Wait(); exit.Status != supervisor.Completed {
+			child.Attach(b.Context(), func(job.Event) {})
+			if exit := child.Wait(); exit.Status != job.Completed {
 				b.Fatalf("%s: %s", exit.Status, exit.Stderr)
 			}
 		}

@@ -12,17 +12,20 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/deno"
 	"rillbox/pyodide/gateway"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // run is one program in its worker, or what a cell has in common with that.
 type run struct {
 	e       *Engine
 	worker  *worker
-	program supervisor.Program
-	emit    func(supervisor.Event)
+	program job.Program
+	emit    func(job.Event)
 	// installed are the files that a session's worker has from earlier cells.
 	installed map[string]string // a file's project → its SHA-256
 
@@ -61,16 +64,16 @@ type request struct {
 	Echo       bool              `json:"echo,omitempty"`
 }
 
-func newRun(e *Engine, w *worker, p supervisor.Program, emit func(supervisor.Event)) *run {
+func newRun(e *Engine, w *worker, p job.Program, emit func(job.Event)) *run {
 	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
 	return &run{e: e, worker: w, program: p, emit: emit}
 }
 
 // do runs the program to its end.
-func (r *run) do(ctx context.Context) (supervisor.Result, error) {
+func (r *run) do(ctx context.Context) (job.Result, error) {
 	w := r.worker
 	w.grant.SetProgress(r.tell)
-	emit, release := deno.HoldReport(r.emit)
+	emit, release := wire.HoldReport(r.emit)
 	w.Attach(ctx, emit)
 	if w.Ready {
 		w.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
@@ -78,7 +81,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 		w.SetDeadline(startTime, "the start of Python")
 	}
 	go r.send(r.request())
-	outcome := deno.ReadOutcomeThen(w.Reader, w.ExpectEnd, func(frame deno.Frame) error { return r.take(ctx, frame) })
+	outcome := wire.ReadOutcomeThen(w.Reader, w.ExpectEnd, func(frame wire.Frame) error { return r.take(ctx, frame) })
 	exit := w.Wait()
 	ended := time.Now()
 	w.grant.Close()
@@ -88,15 +91,15 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 		r.failed = r.installFailed()
 	}
 	if r.failed != nil {
-		return supervisor.Result{}, r.failed
+		return job.Result{}, r.failed
 	}
-	if r.started.IsZero() && outcome.Result == nil && (exit.Status == supervisor.Failed || exit.Status == supervisor.Crashed) {
+	if r.started.IsZero() && outcome.Result == nil && (exit.Status == job.Failed || exit.Status == job.Crashed) {
 		broken := r.broken(outcome, exit)
 		if !w.Ready {
-			return supervisor.Result{}, fmt.Errorf("%w: %w", errNotLoaded, broken)
+			return job.Result{}, fmt.Errorf("%w: %w", errNotLoaded, broken)
 		}
 		if r.fatal.Message == "" {
-			return supervisor.Result{}, broken
+			return job.Result{}, broken
 		}
 		// Reading the program or its packages was too much for Python.
 		r.e.o.Log.Warn("a Python worker broke at its request", "error", broken)
@@ -108,7 +111,7 @@ func (r *run) do(ctx context.Context) (supervisor.Result, error) {
 }
 
 // complete adds times and packages to a result.
-func (r *run) complete(result *supervisor.Result, ended time.Time) {
+func (r *run) complete(result *job.Result, ended time.Time) {
 	if !r.started.IsZero() {
 		result.Duration = ended.Sub(r.started)
 		ended = r.started // of the installation
@@ -117,7 +120,7 @@ func (r *run) complete(result *supervisor.Result, ended time.Time) {
 		result.Installing = ended.Sub(r.asked)
 	}
 	for _, f := range r.files() {
-		result.Packages = append(result.Packages, supervisor.Package{Name: f.Name, Version: f.Version, Source: f.Source, Cached: f.Cached})
+		result.Packages = append(result.Packages, job.Package{Name: f.Name, Version: f.Version, Source: f.Source, Cached: f.Cached})
 	}
 	for _, module := range slices.Sorted(maps.Keys(r.reported.Missing)) {
 		reason := r.reported.Missing[module]
@@ -129,25 +132,25 @@ func (r *run) complete(result *supervisor.Result, ended time.Time) {
 
 // tell tells of downloads.
 func (r *run) tell(stage string, done, total int64) {
-	r.emit(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
+	r.emit(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
 }
 
 // result is the outcome of a run whose worker has ended.
-func (r *run) result(outcome deno.Outcome, exit supervisor.Exit) supervisor.Result {
+func (r *run) result(outcome wire.Outcome, exit sandbox.Exit) job.Result {
 	result := outcome.Into(exit)
 	switch {
-	case exit.Status != supervisor.Failed:
+	case exit.Status != job.Failed:
 	case r.fatal.Deep:
-		result.Error = &supervisor.GuestError{Name: "RecursionError", Message: "the program went too deep: functions that call one another, or values within values (to print, compare or free them), filled the stack of Python's C code, which ends Python; take it in steps, by a loop"}
+		result.Error = &job.GuestError{Name: "RecursionError", Message: "the program went too deep: functions that call one another, or values within values (to print, compare or free them), filled the stack of Python's C code, which ends Python; take it in steps, by a loop"}
 	case r.fatal.Message != "":
-		result.Status = supervisor.Crashed
-		result.Error = &supervisor.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal.Message}
+		result.Status = job.Crashed
+		result.Error = &job.GuestError{Name: "FatalError", Message: "Python itself broke: " + r.fatal.Message}
 	}
 	return result
 }
 
 // broken is the error of a worker that ended before its program started.
-func (r *run) broken(outcome deno.Outcome, exit supervisor.Exit) error {
+func (r *run) broken(outcome wire.Outcome, exit sandbox.Exit) error {
 	why := r.fatal.Message
 	if outcome.Err != nil {
 		why = outcome.Err.Error()
@@ -160,7 +163,7 @@ func (r *run) request() request {
 	limits := r.e.o.Limits
 	return request{
 		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Echo: r.program.Echo,
-		Env: deno.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
+		Env: permission.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
 	}
 }
 
@@ -173,15 +176,15 @@ func (r *run) send(request any) {
 
 // take takes a frame. Those of our worker come in one order and end when the
 // program starts; what comes out of order is the guest's.
-func (r *run) take(ctx context.Context, frame deno.Frame) error {
+func (r *run) take(ctx context.Context, frame wire.Frame) error {
 	switch {
 	case frame.Type == fatalFrame:
 		r.fatal = fatal{}
 		_ = json.Unmarshal(frame.JSON, &r.fatal) // its text is for people
 		return nil
 	case !r.started.IsZero():
-		return fmt.Errorf("%w: %q after the program started", deno.ErrProtocol, frame.Type)
-	case frame.Type == deno.ReadyFrame && !r.worker.Ready:
+		return fmt.Errorf("%w: %q after the program started", wire.ErrProtocol, frame.Type)
+	case frame.Type == wire.ReadyFrame && !r.worker.Ready:
 		r.worker.SetReady()
 		r.worker.SetDeadline(r.e.o.Limits.InstallTimeout, "package installation")
 		return nil
@@ -190,18 +193,18 @@ func (r *run) take(ctx context.Context, frame deno.Frame) error {
 	case frame.Type == installedFrame && r.wanted != nil && r.reported.Files == nil:
 		return r.keep(ctx, frame)
 	case frame.Type == startedFrame:
-		r.start("the program", r.worker.SetDeadline, func(reason string) { r.worker.Kill(supervisor.TimedOut, reason) })
-		go deno.Feed(r.worker.Stdin(), r.program.Stdin)
+		r.start("the program", r.worker.SetDeadline, func(reason string) { r.worker.Kill(job.TimedOut, reason) })
+		go wire.Feed(r.worker.Stdin(), r.program.Stdin)
 		return nil
 	}
-	return fmt.Errorf("%w: %q out of order", deno.ErrProtocol, frame.Type)
+	return fmt.Errorf("%w: %q out of order", wire.ErrProtocol, frame.Type)
 }
 
 // resolve answers what a worker asks for with the plan for it, if there is one.
-func (r *run) resolve(frame deno.Frame) error {
+func (r *run) resolve(frame wire.Frame) error {
 	r.wanted, r.asked = &requirements{}, time.Now()
 	if err := json.Unmarshal(frame.JSON, r.wanted); err != nil {
-		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
+		return fmt.Errorf("%w: %w", wire.ErrProtocol, err)
 	}
 	plan, err := r.e.findPlan(r.worker.rt, *r.wanted)
 	r.unread = err
@@ -222,17 +225,17 @@ func (r *run) resolve(frame deno.Frame) error {
 }
 
 // keep checks what a worker installed, and keeps it as the plan for what it asked for.
-func (r *run) keep(ctx context.Context, frame deno.Frame) error {
+func (r *run) keep(ctx context.Context, frame wire.Frame) error {
 	err := json.Unmarshal(frame.JSON, &r.reported)
 	if err == nil {
 		err = r.reported.check(r.worker.grant.Served())
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", deno.ErrProtocol, err)
+		return fmt.Errorf("%w: %w", wire.ErrProtocol, err)
 	}
 	if failed := r.installFailed(); failed != nil && len(r.reported.Missing) > 0 && r.installed == nil {
 		r.failed = failed
-		r.worker.Kill(supervisor.Failed, "its packages can't be installed")
+		r.worker.Kill(job.Failed, "its packages can't be installed")
 		return r.failed
 	}
 	if r.planned || len(r.installed) > 0 { // others begin with nothing installed

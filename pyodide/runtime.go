@@ -14,14 +14,15 @@ import (
 	"slices"
 	"sync"
 
-	"rillbox/deno"
 	"rillbox/pyodide/gateway"
-	"rillbox/supervisor"
+
+	"rillbox/deno/binary"
+	"rillbox/supervisor/job"
 )
 
 // runtime is all that workers need, on this machine and verified.
 type runtime struct {
-	deno     deno.Binary
+	deno     binary.Binary
 	pyodide  Distribution
 	worker   string // the directory of the worker's own files
 	snapshot string // the file
@@ -40,11 +41,11 @@ type preparation struct {
 	err     error
 
 	mu       sync.Mutex
-	watchers map[*func(supervisor.Event)]bool
+	watchers map[*func(job.Event)]bool
 }
 
 // watch calls emit with what is being done until stop is called.
-func (p *preparation) watch(emit func(supervisor.Event)) (stop func()) {
+func (p *preparation) watch(emit func(job.Event)) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watchers[&emit] = true
@@ -59,13 +60,13 @@ func (p *preparation) tell(stage string, done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for emit := range p.watchers {
-		(*emit)(supervisor.Event{Kind: supervisor.Stage, Text: stage, Done: done, Total: total})
+		(*emit)(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
 	}
 }
 
 // ready waits for the runtime. It is made once, and goes on being made when
 // those who wait for it go away.
-func (e *Engine) ready(ctx context.Context, emit func(supervisor.Event)) (*runtime, error) {
+func (e *Engine) ready(ctx context.Context, emit func(job.Event)) (*runtime, error) {
 	e.mu.Lock()
 	if e.runtime != nil || e.ctx.Err() != nil {
 		defer e.mu.Unlock()
@@ -73,7 +74,7 @@ func (e *Engine) ready(ctx context.Context, emit func(supervisor.Event)) (*runti
 	}
 	p := e.preparing
 	if p == nil {
-		p = &preparation{done: make(chan struct{}), watchers: map[*func(supervisor.Event)]bool{}}
+		p = &preparation{done: make(chan struct{}), watchers: map[*func(job.Event)]bool{}}
 		e.preparing = p
 		e.jobs.Go(func() { e.prepare(p) })
 	}
@@ -104,7 +105,7 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 	var denoErr error
 	var located sync.WaitGroup
 	located.Go(func() {
-		rt.deno, denoErr = deno.Locate(ctx, deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: tell})
+		rt.deno, denoErr = binary.Locate(ctx, binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: tell})
 	})
 	var err error
 	rt.pyodide, err = LocateDistribution(ctx, e.locateOptions(tell))
@@ -176,7 +177,7 @@ func (e *Engine) isReady() bool {
 		return true
 	}
 	distribution, there := availableDistribution(e.locateOptions(nil))
-	if !there || !deno.Available(deno.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}) {
+	if !there || !binary.Available(binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}) {
 		return false
 	}
 	key, err := snapshotKey(distribution)

@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"time"
 
-	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // session is one child that takes cell after cell, one at a time.
@@ -20,17 +21,17 @@ type session struct {
 	installed map[string]string // a project → its file's SHA-256
 
 	ended chan struct{}
-	exit  supervisor.Exit // set when ended is closed
+	exit  sandbox.Exit // set when ended is closed
 }
 
-var _ supervisor.SessionOpener = (*Engine)(nil)
+var _ job.SessionOpener = (*Engine)(nil)
 
 // OpenSession starts a child of its own for a session. Its workspace is
 // /workspace to Python, the very files and not a copy.
-func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, emit func(supervisor.Event)) (supervisor.Session, error) {
+func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit func(job.Event)) (job.Session, error) {
 	permissions, err := e.o.Permissions.Narrow(o.Permissions)
 	if err != nil {
-		return nil, &supervisor.ProgramError{Text: err.Error()}
+		return nil, job.Refuse("%v", err)
 	}
 	rt, err := e.ready(ctx, emit)
 	if err != nil {
@@ -43,7 +44,7 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 		return nil, err
 	}
 	s := &session{e: e, worker: w, installed: map[string]string{}, ended: make(chan struct{})}
-	w.Attach(context.Background(), func(supervisor.Event) {})
+	w.Attach(context.Background(), func(job.Event) {})
 	w.Pause()
 	go func() {
 		s.exit = w.Wait()
@@ -53,7 +54,7 @@ func (e *Engine) OpenSession(ctx context.Context, o supervisor.SessionOptions, e
 }
 
 // Run runs one cell.
-func (s *session) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (s *session) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	return s.do(ctx, p, request{}, emit)
 }
 
@@ -75,7 +76,7 @@ func (s *session) Unfinished(ctx context.Context, text string) (waits bool, err 
 
 // ask asks the child something about a text.
 func (s *session) ask(ctx context.Context, question request, answer any) error {
-	result, err := s.do(ctx, supervisor.Program{Timeout: completeTime}, question, func(supervisor.Event) {})
+	result, err := s.do(ctx, job.Program{Timeout: completeTime}, question, func(job.Event) {})
 	if err != nil || result.Value == nil {
 		return err
 	}
@@ -86,15 +87,15 @@ func (s *session) ask(ctx context.Context, question request, answer any) error {
 }
 
 // do has the child run a cell, or answer a question about a text.
-func (s *session) do(ctx context.Context, p supervisor.Program, question request, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (s *session) do(ctx context.Context, p job.Program, question request, emit func(job.Event)) (job.Result, error) {
 	if ctx.Err() != nil {
-		r := deno.CancelledBefore()
-		r.State = supervisor.StateKept
+		r := wire.CancelledBefore()
+		r.State = job.StateKept
 		return r, nil
 	}
 	select {
 	case <-s.ended:
-		return supervisor.Result{}, errors.New("the Python session has ended")
+		return job.Result{}, errors.New("the Python session has ended")
 	default:
 	}
 	c := &cell{run: newRun(s.e, s.worker, p, emit), s: s, number: s.worker.Reader.BeginCell(startLimit)}
@@ -110,6 +111,6 @@ func (s *session) Ended() <-chan struct{} { return s.ended }
 
 // Close ends the child and waits for its end.
 func (s *session) Close() {
-	s.worker.Kill(supervisor.Cancelled, "the session was ended")
+	s.worker.Kill(job.Cancelled, "the session was ended")
 	<-s.ended
 }

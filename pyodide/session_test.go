@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // workspace makes a directory for a session, by its real path.
@@ -28,9 +28,9 @@ func workspace(t testing.TB) string {
 	return dir
 }
 
-func open(t testing.TB, e *Engine, o supervisor.SessionOptions) *session {
+func open(t testing.TB, e *Engine, o job.SessionOptions) *session {
 	t.Helper()
-	s, err := e.OpenSession(t.Context(), o, func(supervisor.Event) {})
+	s, err := e.OpenSession(t.Context(), o, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +39,9 @@ func open(t testing.TB, e *Engine, o supervisor.SessionOptions) *session {
 }
 
 // in runs one cell.
-func in(t testing.TB, s *session, p supervisor.Program) supervisor.Result {
+func in(t testing.TB, s *session, p job.Program) job.Result {
 	t.Helper()
-	r, err := s.Run(context.WithoutCancel(t.Context()), p, func(supervisor.Event) {})
+	r, err := s.Run(context.WithoutCancel(t.Context()), p, func(job.Event) {})
 	if err != nil {
 		t.Fatalf("%s: %v", p.Code, err)
 	}
@@ -51,13 +51,13 @@ func in(t testing.TB, s *session, p supervisor.Program) supervisor.Result {
 // gives runs a cell that must complete with a value.
 func gives(t testing.TB, s *session, code, value string) {
 	t.Helper()
-	if r := in(t, s, python(code)); r.Status != supervisor.Completed || string(r.Value) != value || r.State != "" {
+	if r := in(t, s, python(code)); r.Status != job.Completed || string(r.Value) != value || r.State != "" {
 		t.Errorf("%s\n%s %s, value %s, want %s; %+v, stderr %s", code, r.Status, r.State, r.Value, value, r.Error, r.Stderr)
 	}
 }
 
 // brief is for cells that take longer than they may.
-func brief(code string) supervisor.Program {
+func brief(code string) job.Program {
 	p := python(code)
 	p.Timeout = 400 * time.Millisecond
 	return p
@@ -67,7 +67,7 @@ func brief(code string) supervisor.Program {
 func TestTranscript(t *testing.T) {
 	e := newEngine(t, withLibraries(t))
 	dir := workspace(t)
-	s := open(t, e, supervisor.SessionOptions{Workspace: dir})
+	s := open(t, e, job.SessionOptions{Workspace: dir})
 	write := func(name, text string) func() {
 		return func() {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -79,8 +79,8 @@ func TestTranscript(t *testing.T) {
 		code   string
 		before func()
 		stdin  string
-		status supervisor.Status // empty means completed
-		state  supervisor.State
+		status job.Status // empty means completed
+		state  job.State
 		value  string
 		stdout string
 		error  string   // its name
@@ -93,9 +93,9 @@ func TestTranscript(t *testing.T) {
 		{code: "_ * 10", value: "20"},
 		{code: "def f(n):\n  return 10 / n\nf(2)", value: "5.0"},
 		{code: "print('out', end='')\nprint('err', file=sys.stderr)", stdout: "out"},
-		{code: "y = 1\nf(0)\ny = 2", status: supervisor.Failed, error: "ZeroDivisionError", line: `File "<cell 4>", line 2, in f`},
+		{code: "y = 1\nf(0)\ny = 2", status: job.Failed, error: "ZeroDivisionError", line: `File "<cell 4>", line 2, in f`},
 		{code: "y", value: "1"},
-		{code: "def broken(:", status: supervisor.Failed, error: "SyntaxError", line: "<cell 8>"},
+		{code: "def broken(:", status: job.Failed, error: "SyntaxError", line: "<cell 8>"},
 		{code: "import asyncio\nasync def slow():\n  await asyncio.sleep(0.01)\n  return 'later'\nawait slow()", value: `"later"`},
 		{code: "with open('made.csv', 'w') as file: file.write('a,b\\n1,2\\n')"},
 		{code: "open('given.txt').read(), sorted(__import__('os').listdir())", before: write("given.txt", "hello"), value: `"('hello', ['given.txt', 'made.csv'])"`},
@@ -103,20 +103,20 @@ func TestTranscript(t *testing.T) {
 		{code: "df", value: `"<pandas.DataFrame object at 0x`, shown: []string{"text/plain"}},
 		{code: "import matplotlib.pyplot as plt\n_ = plt.plot([1])", shown: []string{"image/png"}, brings: "matplotlib"},
 		{code: "for i in range(2):\n  plt.plot([i]); plt.show()", shown: []string{"image/png", "image/png"}},
-		{code: "z = 5\nwhile True: pass", status: supervisor.TimedOut, state: supervisor.StateKept, error: "TimeoutError", line: `File "<cell 16>", line 2`},
+		{code: "z = 5\nwhile True: pass", status: job.TimedOut, state: job.StateKept, error: "TimeoutError", line: `File "<cell 16>", line 2`},
 		{code: "[y, z, len(df.columns['a'])]", value: "[1, 5, 30]"},
-		{code: "import time\ntime.sleep(60)", status: supervisor.TimedOut, state: supervisor.StateKept, error: "TimeoutError", line: `File "<cell 18>", line 2`},
+		{code: "import time\ntime.sleep(60)", status: job.TimedOut, state: job.StateKept, error: "TimeoutError", line: `File "<cell 18>", line 2`},
 		{code: "name = input('? ')\n[name, sys.stdin.read()]", stdin: "alice\nand more", stdout: "? ", value: `["alice", "and more"]`},
 		{code: "sys.stdin.read()", value: `""`},
-		{code: "sys.exit(4)", status: supervisor.Failed},
+		{code: "sys.exit(4)", status: job.Failed},
 		{code: "name", value: `"alice"`},
-		{code: "while True:\n  try:\n    while True: pass\n  except KeyboardInterrupt: pass", status: supervisor.TimedOut, state: supervisor.StateLost, error: "TimeoutError"},
+		{code: "while True:\n  try:\n    while True: pass\n  except KeyboardInterrupt: pass", status: job.TimedOut, state: job.StateLost, error: "TimeoutError"},
 	} {
 		if cell.before != nil {
 			cell.before()
 		}
 		p := python(cell.code)
-		if cell.status == supervisor.TimedOut {
+		if cell.status == job.TimedOut {
 			p = brief(cell.code)
 		}
 		if cell.stdin != "" {
@@ -130,7 +130,7 @@ func TestTranscript(t *testing.T) {
 		wrong := func(what string, have, want any) {
 			t.Errorf("cell %d\n%s\n%s: %q, want %q; %+v, stderr %s", i+1, cell.code, what, have, want, r.Error, r.Stderr)
 		}
-		if want := cmp.Or(cell.status, supervisor.Completed); r.Status != want {
+		if want := cmp.Or(cell.status, job.Completed); r.Status != want {
 			wrong("status", r.Status, want)
 		}
 		if r.State != cell.state {
@@ -165,7 +165,7 @@ func TestTranscript(t *testing.T) {
 	default:
 		t.Error("the session's state is lost, and it goes on")
 	}
-	if _, err := s.Run(t.Context(), python("1"), func(supervisor.Event) {}); err == nil {
+	if _, err := s.Run(t.Context(), python("1"), func(job.Event) {}); err == nil {
 		t.Error("an ended session takes a cell")
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "made.csv")); string(text) != "a,b\n1,2\n" {
@@ -173,7 +173,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-func errorName(r supervisor.Result) string {
+func errorName(r job.Result) string {
 	if r.Error == nil {
 		return ""
 	}
@@ -184,7 +184,7 @@ func errorName(r supervisor.Result) string {
 // the session's state.
 func TestInterruptions(t *testing.T) {
 	e := newEngine(t, withLibraries(t))
-	s := open(t, e, supervisor.SessionOptions{})
+	s := open(t, e, job.SessionOptions{})
 	never := func() io.Reader {
 		r, w := io.Pipe()
 		t.Cleanup(func() { _ = w.Close() })
@@ -192,39 +192,39 @@ func TestInterruptions(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, code string
-		state      supervisor.State
+		state      job.State
 	}{
-		{"a loop", "while True: pass", supervisor.StateKept},
-		{"time.sleep", "import time\ntime.sleep(60)", supervisor.StateKept},
-		{"await", "import asyncio\nawait asyncio.sleep(60)", supervisor.StateKept},
-		{"asyncio.run", "import asyncio\nasyncio.run(asyncio.sleep(60))", supervisor.StateKept},
-		{"a coroutine that is the value", "import asyncio\nasync def f():\n  while True: await asyncio.sleep(0)\nf()", supervisor.StateKept},
-		{"a loop in a task", "import asyncio\nasync def f():\n  while True: pass\nawait asyncio.gather(f(), f())", supervisor.StateKept},
-		{"a promise", "from js import Promise\nawait Promise.new(lambda *_: None)", supervisor.StateKept},
-		{"a promise that is waited for in the way of urllib3", "from js import Promise\nfrom pyodide.ffi import run_sync\nrun_sync(Promise.new(lambda *_: None))", supervisor.StateKept},
-		{"input", "input()", supervisor.StateKept},
-		{"a regular expression", "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", supervisor.StateKept},
-		{"a repr", "class T:\n  def __repr__(self):\n    while True: pass\nT()", supervisor.StateKept},
-		{"a figure", "import matplotlib.pyplot as plt, matplotlib.figure\ndef draw(*_, **__):\n  while True: pass\nmatplotlib.figure.Figure.savefig = draw\nplt.plot([1])", supervisor.StateKept},
-		{"an error's text", "class E(Exception):\n  def __str__(self):\n    while True: pass\nraise E", supervisor.StateLost},
-		{"a handler of its own", "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\nwhile True: pass", supervisor.StateLost},
-		{"a function of C", "sum(range(10**12))", supervisor.StateLost},
-		{"JavaScript", "from pyodide.code import run_js\nrun_js('for (;;);')", supervisor.StateLost},
+		{"a loop", "while True: pass", job.StateKept},
+		{"time.sleep", "import time\ntime.sleep(60)", job.StateKept},
+		{"await", "import asyncio\nawait asyncio.sleep(60)", job.StateKept},
+		{"asyncio.run", "import asyncio\nasyncio.run(asyncio.sleep(60))", job.StateKept},
+		{"a coroutine that is the value", "import asyncio\nasync def f():\n  while True: await asyncio.sleep(0)\nf()", job.StateKept},
+		{"a loop in a task", "import asyncio\nasync def f():\n  while True: pass\nawait asyncio.gather(f(), f())", job.StateKept},
+		{"a promise", "from js import Promise\nawait Promise.new(lambda *_: None)", job.StateKept},
+		{"a promise that is waited for in the way of urllib3", "from js import Promise\nfrom pyodide.ffi import run_sync\nrun_sync(Promise.new(lambda *_: None))", job.StateKept},
+		{"input", "input()", job.StateKept},
+		{"a regular expression", "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", job.StateKept},
+		{"a repr", "class T:\n  def __repr__(self):\n    while True: pass\nT()", job.StateKept},
+		{"a figure", "import matplotlib.pyplot as plt, matplotlib.figure\ndef draw(*_, **__):\n  while True: pass\nmatplotlib.figure.Figure.savefig = draw\nplt.plot([1])", job.StateKept},
+		{"an error's text", "class E(Exception):\n  def __str__(self):\n    while True: pass\nraise E", job.StateLost},
+		{"a handler of its own", "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\nwhile True: pass", job.StateLost},
+		{"a function of C", "sum(range(10**12))", job.StateLost},
+		{"JavaScript", "from pyodide.code import run_js\nrun_js('for (;;);')", job.StateLost},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			select {
 			case <-s.Ended():
-				s = open(t, e, supervisor.SessionOptions{})
+				s = open(t, e, job.SessionOptions{})
 			default:
 			}
 			gives(t, s, "mark = 'kept'\n1", "1")
 			p := brief("print('on', flush=True)\n" + test.code)
 			p.Stdin = never()
 			r := in(t, s, p)
-			if r.Status != supervisor.TimedOut || r.State != test.state || errorName(r) != "TimeoutError" || r.Value != nil || r.Stdout.String() != "on\n" {
+			if r.Status != job.TimedOut || r.State != test.state || errorName(r) != "TimeoutError" || r.Value != nil || r.Stdout.String() != "on\n" {
 				t.Errorf("%s, state %q, %+v, stdout %q, stderr %s", r.Status, r.State, r.Error, r.Stdout, r.Stderr)
 			}
-			if test.state == supervisor.StateKept {
+			if test.state == job.StateKept {
 				gives(t, s, "mark", `"kept"`)
 			}
 		})
@@ -233,17 +233,17 @@ func TestInterruptions(t *testing.T) {
 
 // TestACancelledCellIsInterrupted: the state is kept, and the next cell runs.
 func TestACancelledCellIsInterrupted(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := s.Run(ctx, python("x = 1\nprint('on')\nwhile True: pass"), func(event supervisor.Event) {
-		if event.Kind == supervisor.Stdout {
+	r, err := s.Run(ctx, python("x = 1\nprint('on')\nwhile True: pass"), func(event job.Event) {
+		if event.Kind == job.Stdout {
 			cancel()
 		}
 	})
-	if err != nil || r.Status != supervisor.Cancelled || r.State != supervisor.StateKept || !strings.Contains(r.Error.Message, "state is kept") {
+	if err != nil || r.Status != job.Cancelled || r.State != job.StateKept || !strings.Contains(r.Error.Message, "state is kept") {
 		t.Errorf("%s, state %q, %+v, %v", r.Status, r.State, r.Error, err)
 	}
-	if r, err := s.Run(ctx, python("x = 2"), func(supervisor.Event) {}); err != nil || r.Status != supervisor.Cancelled || r.State != supervisor.StateKept {
+	if r, err := s.Run(ctx, python("x = 2"), func(job.Event) {}); err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
 		t.Errorf("cancelled before it began: %s, state %q, %v", r.Status, r.State, err)
 	}
 	gives(t, s, "x", "1")
@@ -251,9 +251,9 @@ func TestACancelledCellIsInterrupted(t *testing.T) {
 
 // TestInterruptionsAreACells: one that a cell caught does not come in the next.
 func TestInterruptionsAreACells(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	r := in(t, s, brief("caught = 0\nwhile caught < 1:\n  try:\n    while True: pass\n  except KeyboardInterrupt: caught += 1\nfor _ in range(10**6): pass\n'went on'"))
-	if r.Status != supervisor.TimedOut || r.State != supervisor.StateKept || r.Value != nil {
+	if r.Status != job.TimedOut || r.State != job.StateKept || r.Value != nil {
 		t.Errorf("%s, state %q, value %s, %+v", r.Status, r.State, r.Value, r.Error)
 	}
 	gives(t, s, "for _ in range(10**6): pass\ncaught", "1")
@@ -264,10 +264,10 @@ const deep = "print('on')\na = []\nfor _ in range(100000): a = [a]\n"
 
 // TestDepthIsAnErrorOfTheProgram: where Python itself sees it, the session goes on.
 func TestDepthIsAnErrorOfTheProgram(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	in(t, s, python(deep))
 	for _, code := range []string{"def f(): f()\nf()", "import copy\ncopy.deepcopy(a)", "class G:\n  def __getattr__(self, n): return getattr(self, n + 'x')\nG().y"} {
-		if r := in(t, s, python(code)); r.Status != supervisor.Failed || errorName(r) != "RecursionError" || r.State != "" {
+		if r := in(t, s, python(code)); r.Status != job.Failed || errorName(r) != "RecursionError" || r.State != "" {
 			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
 		}
 	}
@@ -277,38 +277,38 @@ func TestDepthIsAnErrorOfTheProgram(t *testing.T) {
 // TestSessionsEndWithTheirProcess: what ends the child, and how that is told.
 func TestSessionsEndWithTheirProcess(t *testing.T) {
 	e := newEngine(t, permit(t, "--allow-write"), func(o *Options) {
-		o.Limits = supervisor.DefaultLimits()
+		o.Limits = job.DefaultLimits()
 		o.Limits.Memory = 128 << 20
 	})
 	for _, test := range []struct {
 		name, code string
-		status     supervisor.Status
+		status     job.Status
 		exit       int
 		error      string
 	}{
-		{"os._exit", "import os\nprint('on')\nos._exit(3)", supervisor.Failed, 3, ""},
-		{"os._exit without a code", "import os\nprint('on')\nos._exit(0)", supervisor.Completed, 0, ""},
-		{"os.abort", "import os\nprint('on')\nos.abort()", supervisor.Crashed, 134, "FatalError"},
-		{"deep repr", deep + "repr(a)", supervisor.Failed, 1, "RecursionError"},
-		{"deep json", deep + "import json\njson.dumps(a)", supervisor.Failed, 1, "RecursionError"},
-		{"deep ==", deep + "b = a[0]\na == [[b]]\nx = []\nfor _ in range(100000): x = [x]\na == x", supervisor.Failed, 1, "RecursionError"},
-		{"freed", deep + "a = None", supervisor.Failed, 1, "RecursionError"},
-		{"deep in a task", deep + "import asyncio\nasync def f(): repr(a)\nawait asyncio.create_task(f())", supervisor.Failed, 1, "RecursionError"},
-		{"functions by way of C", "print('on')\nclass A:\n  def __repr__(self): return repr(self)\nimport sys\nsys.setrecursionlimit(10**6)\nrepr(A())", supervisor.Failed, 1, "RecursionError"},
-		{"deep source", "print('on')\neval('+'.join(['1'] * 100000))", supervisor.Failed, 1, "RecursionError"},
-		{"Deno.exit", "import js\nprint('on')\njs.Deno.exit(5)", supervisor.Failed, 5, "ProtocolError"},
-		{"memory of JavaScript", "print('on')\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))')", supervisor.OutOfMemory, 137, "OutOfMemory"},
-		{"unknown frame", forge(`{"cell":1,"type":"owned"}`), supervisor.Failed, 137, "ProtocolError"},
-		{"malformed frame", forge(`{`), supervisor.Failed, 137, "ProtocolError"},
-		{"frame of a later cell", forge(`{"cell":2,"type":"result"}`), supervisor.Failed, 137, "ProtocolError"},
-		{"second start", forge(`{"cell":1,"type":"started"}`), supervisor.Failed, 137, "ProtocolError"},
-		{"plan", forge(`{"cell":1,"type":"installed","files":[],"missing":{}}`), supervisor.Failed, 137, "ProtocolError"},
-		{"endless frame", strings.Replace(forge(`{`), " + '\\n'", " + 'x' * (12 << 20)", 1), supervisor.Failed, 137, "ProtocolError"},
+		{"os._exit", "import os\nprint('on')\nos._exit(3)", job.Failed, 3, ""},
+		{"os._exit without a code", "import os\nprint('on')\nos._exit(0)", job.Completed, 0, ""},
+		{"os.abort", "import os\nprint('on')\nos.abort()", job.Crashed, 134, "FatalError"},
+		{"deep repr", deep + "repr(a)", job.Failed, 1, "RecursionError"},
+		{"deep json", deep + "import json\njson.dumps(a)", job.Failed, 1, "RecursionError"},
+		{"deep ==", deep + "b = a[0]\na == [[b]]\nx = []\nfor _ in range(100000): x = [x]\na == x", job.Failed, 1, "RecursionError"},
+		{"freed", deep + "a = None", job.Failed, 1, "RecursionError"},
+		{"deep in a task", deep + "import asyncio\nasync def f(): repr(a)\nawait asyncio.create_task(f())", job.Failed, 1, "RecursionError"},
+		{"functions by way of C", "print('on')\nclass A:\n  def __repr__(self): return repr(self)\nimport sys\nsys.setrecursionlimit(10**6)\nrepr(A())", job.Failed, 1, "RecursionError"},
+		{"deep source", "print('on')\neval('+'.join(['1'] * 100000))", job.Failed, 1, "RecursionError"},
+		{"Deno.exit", "import js\nprint('on')\njs.Deno.exit(5)", job.Failed, 5, "ProtocolError"},
+		{"memory of JavaScript", "print('on')\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))')", job.OutOfMemory, 137, "OutOfMemory"},
+		{"unknown frame", forge(`{"cell":1,"type":"owned"}`), job.Failed, 137, "ProtocolError"},
+		{"malformed frame", forge(`{`), job.Failed, 137, "ProtocolError"},
+		{"frame of a later cell", forge(`{"cell":2,"type":"result"}`), job.Failed, 137, "ProtocolError"},
+		{"second start", forge(`{"cell":1,"type":"started"}`), job.Failed, 137, "ProtocolError"},
+		{"plan", forge(`{"cell":1,"type":"installed","files":[],"missing":{}}`), job.Failed, 137, "ProtocolError"},
+		{"endless frame", strings.Replace(forge(`{`), " + '\\n'", " + 'x' * (12 << 20)", 1), job.Failed, 137, "ProtocolError"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := open(t, e, supervisor.SessionOptions{})
+			s := open(t, e, job.SessionOptions{})
 			r := in(t, s, python(test.code))
-			if r.Status != test.status || r.ExitCode != test.exit || r.State != supervisor.StateLost || errorName(r) != test.error || r.Stdout.String() != "on\n" {
+			if r.Status != test.status || r.ExitCode != test.exit || r.State != job.StateLost || errorName(r) != test.error || r.Stdout.String() != "on\n" {
 				t.Errorf("%s with exit code %d, state %q, %+v, stdout %q, stderr %s", r.Status, r.ExitCode, r.State, r.Error, r.Stdout, r.Stderr)
 			}
 			select {
@@ -319,7 +319,7 @@ func TestSessionsEndWithTheirProcess(t *testing.T) {
 		})
 	}
 	t.Run("memory of Python", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{})
+		s := open(t, e, job.SessionOptions{})
 		if r := in(t, s, python("x = 1\ny = [bytearray(10**8) for _ in range(9)]")); errorName(r) != "MemoryError" || r.State != "" {
 			t.Errorf("%s, state %q, %+v", r.Status, r.State, r.Error)
 		}
@@ -340,7 +340,7 @@ func TestForgedResults(t *testing.T) {
 	}
 	e := newEngine(t, permit(t, "--allow-write"))
 	t.Run("and goes on", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{})
+		s := open(t, e, job.SessionOptions{})
 		r := in(t, s, python(forge(`{"cell":1,"type":"result","value":"forged","code":0}`)+
 			"display('late')\nfor _ in range(2 * 10**7): pass\nx = 'mine'\n'late'"))
 		if string(r.Value) != `"forged"` || len(r.Displays) > 0 {
@@ -356,14 +356,14 @@ func TestForgedResults(t *testing.T) {
 		gives(t, s, "3", "3")
 	})
 	t.Run("and never ends", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{})
+		s := open(t, e, job.SessionOptions{})
 		in(t, s, python(forge(`{"cell":1,"type":"result"}`)+"while True: pass"))
-		if r := in(t, s, brief("1")); r.Status != supervisor.TimedOut || r.State != supervisor.StateLost {
+		if r := in(t, s, brief("1")); r.Status != job.TimedOut || r.State != job.StateLost {
 			t.Errorf("the next cell: %s, state %q, %+v", r.Status, r.State, r.Error)
 		}
 	})
 	t.Run("and asks for input", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{})
+		s := open(t, e, job.SessionOptions{})
 		asks := strings.Repeat(`{"cell":1,"type":"stdin"}`+"\n", 100)
 		p := python(forge(asks+`{"cell":1,"type":"result"}`) + "x = input()")
 		p.Stdin = strings.NewReader(strings.Repeat("old\n", 1000))
@@ -389,8 +389,8 @@ func used(s *session, d time.Duration) bool {
 func TestSessionsAreApart(t *testing.T) {
 	e := newEngine(t)
 	one, other := workspace(t), workspace(t)
-	a := open(t, e, supervisor.SessionOptions{Workspace: one})
-	b := open(t, e, supervisor.SessionOptions{Workspace: other})
+	a := open(t, e, job.SessionOptions{Workspace: one})
+	b := open(t, e, job.SessionOptions{Workspace: other})
 	gives(t, a, "import builtins\nbuiltins.mark = x = 1\nopen('f', 'w').write('a')\nopen('/tmp/f', 'w').write('a')", "1")
 	gives(t, b, "import builtins, os\n[hasattr(builtins, 'mark'), 'x' in globals(), os.listdir(), os.path.exists('/tmp/f')]", "[false, false, [], false]")
 	for _, code := range []string{
@@ -399,14 +399,14 @@ func TestSessionsAreApart(t *testing.T) {
 		fmt.Sprintf("import os\nos.chdir(%q)", one),
 		"open('../../" + one + "/f')",
 	} {
-		if r := in(t, b, python(code)); r.Status != supervisor.Failed {
+		if r := in(t, b, python(code)); r.Status != job.Failed {
 			t.Errorf("%s: %s, value %s", code, r.Status, r.Value)
 		}
 	}
-	done := make(chan supervisor.Result)
+	done := make(chan job.Result)
 	go func() { done <- in(t, a, brief("while True: pass")) }()
 	gives(t, b, "2 + 2", "4")
-	if r := <-done; r.State != supervisor.StateKept {
+	if r := <-done; r.State != job.StateKept {
 		t.Errorf("state %q", r.State)
 	}
 	a.Close()
@@ -428,7 +428,7 @@ func TestSessionWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := open(t, e, supervisor.SessionOptions{Workspace: dir})
+	s := open(t, e, job.SessionOptions{Workspace: dir})
 	for _, test := range [][2]string{
 		{"import os, shutil, pathlib, sqlite3, tempfile\nos.getcwd()", `"/workspace"`},
 		{"open('in.txt').read() + open('in').read() + open('/workspace/in.txt').read()", `"oneoneone"`},
@@ -482,7 +482,7 @@ func TestSessionWorkspace(t *testing.T) {
 	}
 
 	t.Run("read-only", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{Workspace: dir, ReadOnly: true})
+		s := open(t, e, job.SessionOptions{Workspace: dir, ReadOnly: true})
 		gives(t, s, "open('in.txt').read()", `"on"`)
 		for _, code := range []string{"open('in.txt', 'w')", "open('new', 'w')", "import os\nos.remove('in.txt')", "import os\nos.rename('in.txt', 'x')", "import os\nos.mkdir('x')", "import os\nos.chmod('in.txt', 0)", "import os\nos.utime('in.txt')", "import os\nos.truncate('in.txt', 0)"} {
 			if r := in(t, s, python(code)); errorName(r) != "PermissionError" {
@@ -492,7 +492,7 @@ func TestSessionWorkspace(t *testing.T) {
 		gives(t, s, "open('in.txt').read()", `"on"`)
 	})
 	t.Run("without a workspace", func(t *testing.T) {
-		s := open(t, e, supervisor.SessionOptions{})
+		s := open(t, e, job.SessionOptions{})
 		gives(t, s, "import os\nopen('f', 'w').write('x')\nos.getcwd()", `"/home/pyodide"`)
 	})
 }
@@ -528,18 +528,18 @@ func TestProgramsHaveWorkspaces(t *testing.T) {
 // TestAFullHeapShowsNoPaths: neither live nor in the result, in a run and a session.
 func TestAFullHeapShowsNoPaths(t *testing.T) {
 	e := newEngine(t, func(o *Options) {
-		o.Limits = supervisor.DefaultLimits()
+		o.Limits = job.DefaultLimits()
 		o.Limits.Memory = 64 << 20
 	})
 	p := python("import sys\nprint('mine', file=sys.stderr)\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Array(1e5).fill(1.5))')")
-	for name, run := range map[string]func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error){"run": e.Run, "session": open(t, e, supervisor.SessionOptions{}).Run} {
+	for name, run := range map[string]func(context.Context, job.Program, func(job.Event)) (job.Result, error){"run": e.Run, "session": open(t, e, job.SessionOptions{}).Run} {
 		var live strings.Builder
-		r, err := run(t.Context(), p, func(event supervisor.Event) {
-			if event.Kind == supervisor.Stderr {
+		r, err := run(t.Context(), p, func(event job.Event) {
+			if event.Kind == job.Stderr {
 				live.Write(event.Data)
 			}
 		})
-		if err != nil || r.Status != supervisor.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
+		if err != nil || r.Status != job.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
 			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
 		}
 	}
@@ -549,14 +549,14 @@ func TestAFullHeapShowsNoPaths(t *testing.T) {
 // once, and becomes part of nobody else's plans.
 func TestSessionPackages(t *testing.T) {
 	e := newEngine(t, withLibraries(t))
-	brings := func(r supervisor.Result) string {
+	brings := func(r job.Result) string {
 		var names []string
 		for _, p := range r.Packages {
 			names = append(names, p.Name)
 		}
 		return strings.Join(names, " ")
 	}
-	s := open(t, e, supervisor.SessionOptions{})
+	s := open(t, e, job.SessionOptions{})
 	for _, step := range [][2]string{
 		{"import micropip\nawait micropip.install('pillow')", "pillow"},
 		{"import matplotlib\nfrom PIL import Image\nImage.new('L', (1, 1)).size", "matplotlib"},
@@ -564,7 +564,7 @@ func TestSessionPackages(t *testing.T) {
 		{"import pandas, matplotlib, PIL", ""},
 	} {
 		r := in(t, s, python(step[0]))
-		if r.Status != supervisor.Completed || brings(r) != step[1] {
+		if r.Status != job.Completed || brings(r) != step[1] {
 			t.Errorf("%s\n%s, packages %q, want %q; %+v", step[0], r.Status, brings(r), step[1], r.Error)
 		}
 	}
@@ -573,14 +573,14 @@ func TestSessionPackages(t *testing.T) {
 	}
 	p := python("1")
 	p.Packages = []string{"no-such-package-xyz"}
-	if r := in(t, s, p); r.Status != supervisor.Failed || errorName(r) != "PackageError" || r.State != "" {
+	if r := in(t, s, p); r.Status != job.Failed || errorName(r) != "PackageError" || r.State != "" {
 		t.Errorf("%s, %+v", r.Status, r.Error)
 	}
 	if r := in(t, s, python("import nosuchmodulexyz")); errorName(r) != "ModuleNotFoundError" || !strings.Contains(r.Error.Message, "there is no package") {
 		t.Errorf("%s, %+v", r.Status, r.Error)
 	}
 	// A plan of before is followed, but for what is there.
-	s = open(t, e, supervisor.SessionOptions{})
+	s = open(t, e, job.SessionOptions{})
 	in(t, s, python("import matplotlib"))
 	p = python("import pandas, PIL\n1")
 	completed(t, e, p)
@@ -603,7 +603,7 @@ func (r *reads) Read(p []byte) (int, error) {
 // TestSessionInput: a cell's standard input is read when the cell does, and what
 // it leaves is not the next one's.
 func TestSessionInput(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	long := strings.Repeat("0123456789", 30_000)
 	p := python("import sys\nline = input()\n[line, len(sys.stdin.read()), sys.stdin.read()]")
 	p.Stdin = strings.NewReader("first\n" + long)
@@ -632,12 +632,12 @@ func TestSessionInput(t *testing.T) {
 
 // TestSessionTasks: what a cell leaves going on rests until the next.
 func TestSessionTasks(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	gives(t, s, "import asyncio\nseen = []\nasync def tick():\n  while True: seen.append(1); await asyncio.sleep(0.01)\ntask = asyncio.create_task(tick())\nwhile len(seen) < 2: await asyncio.sleep(0.01)\n1", "1")
 	gives(t, s, "before = len(seen)\n1", "1")
 	gives(t, s, "while len(seen) == before: await asyncio.sleep(0.01)\n1", "1")
 	gives(t, s, "task.cancel()", "true")
-	if r := in(t, s, python("async def fail(): raise ValueError('no')\nasyncio.create_task(fail())\nawait asyncio.sleep(0.01)")); r.Status != supervisor.Completed {
+	if r := in(t, s, python("async def fail(): raise ValueError('no')\nasyncio.create_task(fail())\nawait asyncio.sleep(0.01)")); r.Status != job.Completed {
 		t.Errorf("%s, %+v", r.Status, r.Error)
 	}
 	if r := in(t, s, python("async def leave(): raise SystemExit(6)\nt = asyncio.create_task(leave())\nawait asyncio.sleep(60)")); r.ExitCode != 6 || r.State != "" {
@@ -651,14 +651,14 @@ func TestSessionTasks(t *testing.T) {
 	} {
 		r := in(t, s, python(code))
 		later := in(t, s, python("await asyncio.sleep(0.01)\n2"))
-		if r.Status != supervisor.Completed || string(later.Value) != "2" || !strings.Contains(r.Stderr.String()+later.Stderr.String(), "astray") {
+		if r.Status != job.Completed || string(later.Value) != "2" || !strings.Contains(r.Stderr.String()+later.Stderr.String(), "astray") {
 			t.Errorf("%s\n%s %+v, then %s %+v, stderr %s%s", code, r.Status, r.Error, later.Status, later.Error, r.Stderr, later.Stderr)
 		}
 	}
 }
 
 func TestSessionCompletion(t *testing.T) {
-	s := open(t, newEngine(t), supervisor.SessionOptions{})
+	s := open(t, newEngine(t), job.SessionOptions{})
 	if names, err := s.Complete(t.Context(), "pri"); err != nil || !slices.Contains(names, "print") {
 		t.Errorf("before the first cell: %v, %v", names, err)
 	}
@@ -682,14 +682,14 @@ func TestSessionCompletion(t *testing.T) {
 // TestSessionLimits: what is shown and printed is bounded cell by cell.
 func TestSessionLimits(t *testing.T) {
 	e := newEngine(t, func(o *Options) {
-		o.Limits = supervisor.DefaultLimits()
+		o.Limits = job.DefaultLimits()
 		o.Limits.Displays = 1 << 20
 		o.Limits.Stdout = 1000
 	})
-	s := open(t, e, supervisor.SessionOptions{})
+	s := open(t, e, job.SessionOptions{})
 	for range 2 {
 		r := in(t, s, python("print('x' * 5000)\nfor _ in range(10): display({'image/png': bytes(300_000)}, raw=True)\n'x' * 2_000_000"))
-		if len(r.Displays) != 2 || len(r.Notes) != 1 || r.Stdout.Omitted != 4001 || len(r.Value) > 1<<20 || r.Status != supervisor.Completed {
+		if len(r.Displays) != 2 || len(r.Notes) != 1 || r.Stdout.Omitted != 4001 || len(r.Value) > 1<<20 || r.Status != job.Completed {
 			t.Errorf("%s, %d displays, notes %q, %d bytes of output left out, %d of value", r.Status, len(r.Displays), r.Notes, r.Stdout.Omitted, len(r.Value))
 		}
 	}
@@ -707,7 +707,7 @@ func TestSessionLimits(t *testing.T) {
 
 // BenchmarkCell measures a cell from Run to its result.
 func BenchmarkCell(b *testing.B) {
-	s := open(b, newEngine(b, func(o *Options) { o.Log = nil }), supervisor.SessionOptions{Workspace: workspace(b)})
+	s := open(b, newEngine(b, func(o *Options) { o.Log = nil }), job.SessionOptions{Workspace: workspace(b)})
 	for range 50 { // V8 compiles what is used often
 		in(b, s, python("x = 41"))
 	}

@@ -13,8 +13,8 @@ import (
 	gort "runtime"
 	"slices"
 
-	"rillbox/deno"
-	"rillbox/supervisor"
+	"rillbox/deno/binary"
+	"rillbox/supervisor/job"
 )
 
 const snapshotKind = "snapshot"
@@ -45,7 +45,7 @@ var errNotLoaded = errors.New("the worker could not load Python")
 // renew gives a runtime with another snapshot in place of one whose snapshot was
 // not loaded, once in the life of an Engine; false when there is none. The one that others may well load stays, and
 // all who can't load it have the other one in common.
-func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Event)) (*runtime, bool) {
+func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(job.Event)) (*runtime, bool) {
 	e.renewing.Lock()
 	defer e.renewing.Unlock()
 	e.mu.Lock()
@@ -57,7 +57,7 @@ func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Ev
 	e.renewed = true
 	e.o.Log.Warn("the snapshot of Python was not loaded and another one is taken")
 	fresh := *rt
-	err := e.takeSnapshot(ctx, &fresh, rt.key+"/again", func() { emit(supervisor.Event{Kind: supervisor.Stage, Text: "preparing Python"}) })
+	err := e.takeSnapshot(ctx, &fresh, rt.key+"/again", func() { emit(job.Event{Kind: job.Stage, Text: "preparing Python"}) })
 	if err != nil {
 		e.o.Log.Warn("the snapshot of Python can't be made", "error", err)
 		return nil, false
@@ -71,7 +71,7 @@ func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(supervisor.Ev
 // snapshotKey tells snapshots of other versions apart, and those of an
 // operator's own Pyodide by its bytes.
 func snapshotKey(pyodide Distribution) (string, error) {
-	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, deno.Version, sourcesDigest)
+	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, binary.Version, sourcesDigest)
 	if !pyodide.Operator {
 		return key, nil
 	}

@@ -12,7 +12,8 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // TestAStartHasALimit: a child that does not get as far as to take a program, stopped
@@ -22,11 +23,11 @@ func TestAStartHasALimit(t *testing.T) {
 	defer func(d time.Duration) { startTime = d }(startTime)
 	startTime = time.Millisecond // none is so fast
 	const want = "the start of Python took longer than 1ms"
-	r, err := e.Run(t.Context(), python("1"), func(supervisor.Event) {})
-	if err != nil || r.Status != supervisor.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, want) {
+	r, err := e.Run(t.Context(), python("1"), func(job.Event) {})
+	if err != nil || r.Status != job.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, want) {
 		t.Errorf("a run: %+v %v", r, err)
 	}
-	if s, err := e.OpenSession(t.Context(), supervisor.SessionOptions{Language: supervisor.Python, Workspace: t.TempDir()}, func(supervisor.Event) {}); err == nil {
+	if s, err := e.OpenSession(t.Context(), job.SessionOptions{Language: job.Python, Workspace: t.TempDir()}, func(job.Event) {}); err == nil {
 		s.Close()
 		t.Error("a session began")
 	} else if !strings.Contains(err.Error(), want) {

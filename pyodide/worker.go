@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"rillbox/cache"
-	"rillbox/deno"
+
 	"rillbox/pyodide/gateway"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/wire"
 )
 
 // startLimit bounds the frames of a worker before its program starts, in bytes; the
@@ -38,7 +40,7 @@ const (
 // worker is a child that has loaded Python, or is about to, and takes one request,
 // or those of one session.
 type worker struct {
-	deno.Worker
+	wire.Worker
 	rt      *runtime
 	loan    string         // its name for the directory of images
 	images  *cache.Loan    // what it may read of the cache's images
@@ -80,7 +82,7 @@ func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error)
 		return nil, errors.Join(err, end())
 	}
 	w.Child, w.loan = c.Child, c.loan
-	w.Reader = deno.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
+	w.Reader = wire.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
 	w.grant = rt.gateway.Grant(nil)
 	w.grant.At(c.gateway)
 	e.jobs.Go(func() {
@@ -105,7 +107,7 @@ func (e *Engine) startReady(ctx context.Context, rt *runtime, o childOptions) (*
 
 // startAhead starts a worker for the pool.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
-	rt, err := e.ready(ctx, func(supervisor.Event) {})
+	rt, err := e.ready(ctx, func(job.Event) {})
 	if err != nil {
 		return nil, err
 	}
@@ -120,5 +122,5 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 func (w *worker) write(request any) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	return deno.WriteRequest(w.Stdin(), request)
+	return wire.WriteRequest(w.Stdin(), request)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // The arguments of the tools for runs.
@@ -58,7 +58,7 @@ const (
 const minTimeout = 100 * time.Millisecond
 
 // program checks the arguments and makes a Program of them.
-func (s *Server) program(a runArgs, client, id string) (p supervisor.Program, err error) {
+func (s *Server) program(a runArgs, client, id string) (p job.Program, err error) {
 	language, file, err := s.resolve(a.Language, a.SessionID != "")
 	if err != nil {
 		return p, err
@@ -85,7 +85,7 @@ func (s *Server) program(a runArgs, client, id string) (p supervisor.Program, er
 	if err != nil {
 		return p, err
 	}
-	p = supervisor.Program{
+	p = job.Program{
 		ID:          id,
 		Client:      client,
 		Language:    language,
@@ -254,5 +254,5 @@ func valueOr[T any](value *T, otherwise T) T {
 
 // quote shows a client's word back, shortened.
 func quote(word string) string {
-	return supervisor.QuoteName(word, 80)
+	return job.QuoteName(word, 80)
 }

@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"rillbox/server/stdio"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // BenchmarkCall is what a run_code call costs in the server alone, from the
@@ -19,7 +20,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	for _, output := range []int{6, 1 << 20} {
 		b.Run(fmt.Sprintf("%d bytes of output", output), func(b *testing.B) {
-			r := supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`{"a":1}`)}
+			r := job.Result{Status: job.Completed, Value: json.RawMessage(`{"a":1}`)}
 			r.Stdout.Head = bytes.Repeat([]byte("a line of text\n"), output/15+1)
 			c := openConversation(b, newServer(says(r), nil))
 			call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":` + anyRun + `}}`
@@ -80,6 +81,6 @@ func BenchmarkEmit(b *testing.B) {
 	piece := bytes.Repeat([]byte("a line of text\n"), 64<<10/15)
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {
-		s.emit(supervisor.Event{Kind: supervisor.Stdout, Data: piece})
+		s.emit(job.Event{Kind: job.Stdout, Data: piece})
 	}
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // Both streams as one are one text, in the result and in the structured content.
 func TestCombinedOutputIsOneText(t *testing.T) {
 	long := strings.Repeat("line\n", 100_000)
-	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
-		r := supervisor.Result{Status: supervisor.Completed, Combined: p.Combined, Stdout: kept("out\nerr\n")}
+	s := newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
+		r := job.Result{Status: job.Completed, Combined: p.Combined, Stdout: kept("out\nerr\n")}
 		switch p.Code {
 		case "long":
 			r.Stdout = kept(long)
@@ -53,9 +55,9 @@ func TestCombinedOutputIsOneText(t *testing.T) {
 
 func TestCombinedOutputIsForRunsAlone(t *testing.T) {
 	s := newServer(scripted{}, func(o *Options) {
-		toolchain := withSessions{scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+		toolchain := withSessions{scripted{run: func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 			t.Error("the cell was run")
-			return supervisor.Result{}, nil
+			return job.Result{}, nil
 		}}}
 		o.Supervisor = supervisor.New(testLimits(), o.Log, toolchain)
 		o.Workspaces = o.Supervisor

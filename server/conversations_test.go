@@ -18,7 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"rillbox/server/stdio"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // wire talks JSON-RPC lines with a server.
@@ -97,9 +98,9 @@ var (
 // converse sends lines one at a time, each request after the answer to the one
 // before, and returns all that came.
 func converse(t *testing.T, client string) string {
-	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-		emit(supervisor.Event{Kind: supervisor.Stdout, Data: []byte(p.Code)})
-		return supervisor.Result{Status: supervisor.Completed, Stdout: kept(p.Code), Value: json.RawMessage("7")}, nil
+	s := newServer(scripted{run: func(_ context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+		emit(job.Event{Kind: job.Stdout, Data: []byte(p.Code)})
+		return job.Result{Status: job.Completed, Stdout: kept(p.Code), Value: json.RawMessage("7")}, nil
 	}}, nil)
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -140,11 +141,11 @@ func converse(t *testing.T, client string) string {
 // The answers to a batch come together when all are there, and others meanwhile.
 func TestABatchIsAnsweredAsAWhole(t *testing.T) {
 	release := make(chan struct{})
-	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+	s := newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		if p.Code == "slow" {
 			<-release
 		}
-		return supervisor.Result{Status: supervisor.Completed, Stdout: kept(p.Code)}, nil
+		return job.Result{Status: job.Completed, Stdout: kept(p.Code)}, nil
 	}}, nil)
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // withSessions is a toolchain whose cells are run by its run.
 type withSessions struct{ scripted }
 
-func (w withSessions) OpenSession(_ context.Context, o supervisor.SessionOptions, _ func(supervisor.Event)) (supervisor.Session, error) {
+func (w withSessions) OpenSession(_ context.Context, o job.SessionOptions, _ func(job.Event)) (job.Session, error) {
 	return scriptedSession{w.scripted, o.Workspace, make(chan struct{})}, nil
 }
 
@@ -25,7 +27,7 @@ type scriptedSession struct {
 	ended chan struct{}
 }
 
-func (s scriptedSession) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (s scriptedSession) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	p.Workspace = s.dir
 	return s.run(ctx, p, emit)
 }
@@ -39,12 +41,12 @@ func (s scriptedSession) Close()                                             { c
 // the cell that follows needs no language.
 func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	s := newServer(scripted{}, func(o *Options) {
-		o.Supervisor = supervisor.New(testLimits(), o.Log, withSessions{inFiles(func(dir string) supervisor.Result {
+		o.Supervisor = supervisor.New(testLimits(), o.Log, withSessions{inFiles(func(dir string) job.Result {
 			data, err := os.ReadFile(filepath.Join(dir, "in.csv"))
 			if err != nil {
 				t.Error(err)
 			}
-			return supervisor.Result{Status: supervisor.Completed, Stdout: kept(string(data))}
+			return job.Result{Status: job.Completed, Stdout: kept(string(data))}
 		})})
 		o.Workspaces = o.Supervisor
 		t.Cleanup(o.Supervisor.Close)
@@ -79,7 +81,7 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 
 // What is told of a session is in the words that a person would use.
 func TestSessionsAreToldInWords(t *testing.T) {
-	info := supervisor.SessionInfo{ID: "s", Languages: []supervisor.Language{supervisor.JavaScript, supervisor.Python, supervisor.TypeScript}}
+	info := supervisor.SessionInfo{ID: "s", Languages: []job.Language{job.JavaScript, job.Python, job.TypeScript}}
 	info.Files.Files, info.Files.Bytes = 1, 1
 	for _, want := range []string{"s: javascript, python, typescript; ", ", 1 file (1 byte)"} {
 		if said := sessionText(info); !strings.Contains(said, want) {

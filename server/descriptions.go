@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // What a model reads. It is told what the schemas do not say, in terms of what
@@ -14,7 +14,7 @@ import (
 // instructions are sent with the answer to initialize.
 func (s *Server) instructions() string {
 	return joined(
-		"Rillbox runs "+supervisor.Listed(s.each(func(l supervisor.LanguageInfo) string { return l.Title }), "and")+" programs in sandboxes on the user's machine. "+
+		"Rillbox runs "+job.Listed(s.each(func(l job.LanguageInfo) string { return l.Title }), "and")+" programs in sandboxes on the user's machine. "+
 			"Run code rather than guess: for arithmetic, for data, to try a library, to check code that you wrote.",
 		"run_code is the tool for nearly everything; it fetches what a program imports. "+
 			"install_packages fetches ahead of time, list_runtimes tells versions and limits, cancel_execution stops a run early.",
@@ -35,7 +35,7 @@ func (s *Server) runDescription() string {
 	return joined(
 		"Runs a program in a sandbox and returns what it printed, its value and how it ended: "+
 			"to compute, to process data, to see what code really does.",
-		strings.Join(s.each(func(l supervisor.LanguageInfo) string { return l.How }), "\n"),
+		strings.Join(s.each(func(l job.LanguageInfo) string { return l.How }), "\n"),
 		"Without session_id each call is a new process that keeps nothing but downloaded packages. "+
 			"With one, the code is a cell: it sees the variables and imports of its language's cells before it, also after one that failed, and the files of all, and its last expression is the result in every language. "+
 			"A program cannot ask anybody: give all input in stdin or files.",
@@ -77,7 +77,7 @@ func (s *Server) permissions() string {
 				may += l.AnyFile
 			}
 		}
-		engines = append(engines, strings.Join(supervisor.LanguageNames(d.Languages), "/")+": "+may)
+		engines = append(engines, strings.Join(job.LanguageNames(d.Languages), "/")+": "+may)
 		granted = append(granted, may)
 	}
 	have := "(Deno permission flags) " + strings.Join(engines, "; ")

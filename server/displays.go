@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // displayInfo is one display of a program: its texts by MIME type, and the types of
@@ -29,7 +29,7 @@ var pictureTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"
 // down where they are too large; drawings (SVG) as resources; the rest as text. What
 // can't be displayed becomes a file of the workspace, if there is one, with a note.
 // Texts beyond most bytes in all are left out.
-func (s *Server) addDisplays(out *runOutput, displays []supervisor.Display, files *runFiles, most int) (content []mcp.Content) {
+func (s *Server) addDisplays(out *runOutput, displays []job.Display, files *runFiles, most int) (content []mcp.Content) {
 	var result string
 	if json.Unmarshal(out.Result, &result) != nil {
 		result = ""
@@ -76,7 +76,7 @@ func isText(mime string) bool {
 }
 
 // picture is the best picture of a display, nil when there is none that can be shown.
-func (s *Server) picture(out *runOutput, number int, display supervisor.Display, files *runFiles) mcp.Content {
+func (s *Server) picture(out *runOutput, number int, display job.Display, files *runFiles) mcp.Content {
 	for _, media := range pictureTypes {
 		encoded, ok := display[media]
 		if !ok {
@@ -103,7 +103,7 @@ func (s *Server) picture(out *runOutput, number int, display supervisor.Display,
 func decode64(out *runOutput, number int, media, text string) (data []byte, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	if err != nil {
-		out.note("Display %d: its %s is not base64.", number, supervisor.ShowName(media))
+		out.note("Display %d: its %s is not base64.", number, job.ShowName(media))
 	}
 	return data, err == nil
 }
@@ -111,7 +111,7 @@ func decode64(out *runOutput, number int, media, text string) (data []byte, ok b
 // keep saves one form of a display as a file under a free name, and notes that, or why
 // there is none.
 func keep(out *runOutput, number int, media string, data []byte, files *runFiles, why string) {
-	note := fmt.Sprintf("Display %d: its %s %s", number, supervisor.ShowName(media), why)
+	note := fmt.Sprintf("Display %d: its %s %s", number, job.ShowName(media), why)
 	if files.dir == nil {
 		note += "; a session, or files given with the run, would keep it as a file."
 	} else if file, err := files.add(data, media); err != nil {
@@ -131,7 +131,7 @@ func (d displayInfo) plain(number int) string {
 	}
 	types := append(slices.Sorted(maps.Keys(d.Text)), d.Types...)
 	for i, media := range types {
-		types[i] = supervisor.ShowName(media)
+		types[i] = job.ShowName(media)
 	}
 	return fmt.Sprintf("(display %d: %s)", number, strings.Join(types, ", "))
 }

@@ -15,12 +15,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // inFiles is a toolchain whose runs do something in their directory.
-func inFiles(run func(dir string) supervisor.Result) scripted {
-	return scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+func inFiles(run func(dir string) job.Result) scripted {
+	return scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		return run(p.Workspace), nil
 	}}
 }
@@ -36,7 +36,7 @@ func put(t *testing.T, dir, name string, data []byte) {
 // directory, and what it makes there comes back, within the limit.
 func TestFilesComeWithARunAndGoBack(t *testing.T) {
 	var dir string
-	session := dial(t, newServer(inFiles(func(in string) supervisor.Result {
+	session := dial(t, newServer(inFiles(func(in string) job.Result {
 		dir = in
 		for name, want := range map[string]string{"a.csv": "1,2", "deep/b": "\x00\xff"} {
 			if got, err := os.ReadFile(filepath.Join(in, name)); string(got) != want {
@@ -47,7 +47,7 @@ func TestFilesComeWithARunAndGoBack(t *testing.T) {
 		put(t, in, "made.txt", []byte("text"))
 		put(t, in, "made.bin", []byte{0, 0xff})
 		put(t, in, "large.txt", make([]byte, maxFilesBack+1))
-		return supervisor.Result{Status: supervisor.Completed}
+		return job.Result{Status: job.Completed}
 	}), nil), nil)
 	res := call(t, session, "run_code", `{"language":"python","code":"1","files":{"a.csv":"1,2","deep/b":{"base64":"AP8="}}}`)
 	out := structured[runOutput](t, res)
@@ -81,11 +81,11 @@ func TestFilesComeWithARunAndGoBack(t *testing.T) {
 
 // TestOfManyFilesSomeAreTold, and how many more there are.
 func TestOfManyFilesSomeAreTold(t *testing.T) {
-	session := dial(t, newServer(inFiles(func(in string) supervisor.Result {
+	session := dial(t, newServer(inFiles(func(in string) job.Result {
 		for i := range maxFilesTold + 50 {
 			put(t, in, fmt.Sprintf("%03d.txt", i), []byte("text"))
 		}
-		return supervisor.Result{Status: supervisor.Completed}
+		return job.Result{Status: job.Completed}
 	}), nil), nil)
 	res := call(t, session, "run_code", `{"language":"python","code":"1","files":{}}`)
 	out := structured[runOutput](t, res)
@@ -104,32 +104,32 @@ func TestWhatCantBeShownIsKept(t *testing.T) {
 	large := strings.Repeat("x", maxOutput+1)
 	for _, row := range []struct {
 		name    string
-		display supervisor.Display
+		display job.Display
 		file    string // that there is with a directory
 		content string // its type: picture, resource or nothing
 		notes   string // part of what is told
 	}{
-		{"a picture", supervisor.Display{"image/png": encoded(pngOf(t, blank(2, 2))), "text/plain": "<p>"}, "", "picture", ""},
-		{"a picture that is scaled down", supervisor.Display{"image/png": encoded(pngOf(t, blank(2400, 10)))}, "", "picture", "Display 1 is scaled down"},
-		{"a picture that is too large", supervisor.Display{"image/gif": encoded(gifOf(t, 2400, 10))}, "display-2.gif", "", "too large to be shown"},
-		{"what only claims to be a picture", supervisor.Display{"image/png": encoded([]byte("text"))}, "display-2.png", "", "not a PNG"},
-		{"what is no base64", supervisor.Display{"image/png": "%%%"}, "", "", "not base64"},
-		{"a drawing", supervisor.Display{"image/svg+xml": "<svg/>"}, "", "resource", ""},
-		{"a drawing that is too large", supervisor.Display{"image/svg+xml": large}, "display-2.svg", "", "is left out"},
-		{"a table that is too large", supervisor.Display{"text/html": large, "text/plain": "a table"}, "display-2.html", "", "is left out"},
-		{"a document", supervisor.Display{"application/pdf": encoded([]byte("%PDF"))}, "display-2.pdf", "", "is no form that is shown"},
-		{"a document beside its picture", supervisor.Display{"application/pdf": encoded([]byte("%PDF")), "image/png": encoded(pngOf(t, blank(2, 2)))}, "", "picture", ""},
-		{"a sound", supervisor.Display{"audio/x-wav; rate=8000": encoded([]byte("RIFF"))}, "display-2.x", "", "is no form that is shown"},
+		{"a picture", job.Display{"image/png": encoded(pngOf(t, blank(2, 2))), "text/plain": "<p>"}, "", "picture", ""},
+		{"a picture that is scaled down", job.Display{"image/png": encoded(pngOf(t, blank(2400, 10)))}, "", "picture", "Display 1 is scaled down"},
+		{"a picture that is too large", job.Display{"image/gif": encoded(gifOf(t, 2400, 10))}, "display-2.gif", "", "too large to be shown"},
+		{"what only claims to be a picture", job.Display{"image/png": encoded([]byte("text"))}, "display-2.png", "", "not a PNG"},
+		{"what is no base64", job.Display{"image/png": "%%%"}, "", "", "not base64"},
+		{"a drawing", job.Display{"image/svg+xml": "<svg/>"}, "", "resource", ""},
+		{"a drawing that is too large", job.Display{"image/svg+xml": large}, "display-2.svg", "", "is left out"},
+		{"a table that is too large", job.Display{"text/html": large, "text/plain": "a table"}, "display-2.html", "", "is left out"},
+		{"a document", job.Display{"application/pdf": encoded([]byte("%PDF"))}, "display-2.pdf", "", "is no form that is shown"},
+		{"a document beside its picture", job.Display{"application/pdf": encoded([]byte("%PDF")), "image/png": encoded(pngOf(t, blank(2, 2)))}, "", "picture", ""},
+		{"a sound", job.Display{"audio/x-wav; rate=8000": encoded([]byte("RIFF"))}, "display-2.x", "", "is no form that is shown"},
 	} {
 		for _, files := range []string{"", `,"files":{}`} {
 			t.Run(row.name+files, func(t *testing.T) {
-				session := dial(t, newServer(inFiles(func(dir string) supervisor.Result {
+				session := dial(t, newServer(inFiles(func(dir string) job.Result {
 					if dir != "" {
 						for _, taken := range []string{"gif", "png", "svg", "html", "pdf", "x"} {
 							put(t, dir, "display-1."+taken, []byte("the program's own"))
 						}
 					}
-					return supervisor.Result{Status: supervisor.Completed, Displays: []supervisor.Display{row.display}}
+					return job.Result{Status: job.Completed, Displays: []job.Display{row.display}}
 				}), nil), nil)
 				res := call(t, session, "run_code", `{"language":"python","code":"1"`+files+`}`)
 				out := structured[runOutput](t, res)

@@ -13,6 +13,8 @@ import (
 
 	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // Workspaces finds the workspaces of clients' sessions; what it finds is always
@@ -114,7 +116,7 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args w
 	if made && args.SessionID == "" { // else a run without a session may look for it
 		into += ", which run_code has with session_id " + session
 	}
-	return answer(out, fmt.Sprintf("%s %s (%s)%s", did, supervisor.ShowName(out.Path), size(out.SizeBytes), into)), nil
+	return answer(out, fmt.Sprintf("%s %s (%s)%s", did, job.ShowName(out.Path), size(out.SizeBytes), into)), nil
 }
 
 // maxListed is how many files list_files lists.
@@ -183,11 +185,11 @@ func (o listOutput) text() string {
 	for _, f := range o.Files {
 		switch f.Kind {
 		case workspace.Regular:
-			fmt.Fprintf(&b, "%s  %s  %s  %s\n", supervisor.ShowName(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
+			fmt.Fprintf(&b, "%s  %s  %s  %s\n", job.ShowName(f.Path), size(f.SizeBytes), f.Modified, f.MIMEType)
 		case workspace.Folder:
-			fmt.Fprintf(&b, "%s/\n", supervisor.ShowName(f.Path))
+			fmt.Fprintf(&b, "%s/\n", job.ShowName(f.Path))
 		default:
-			fmt.Fprintf(&b, "%s  (%s)\n", supervisor.ShowName(f.Path), f.Kind)
+			fmt.Fprintf(&b, "%s  (%s)\n", job.ShowName(f.Path), f.Kind)
 		}
 	}
 	if len(o.Files) == 0 {
@@ -206,7 +208,7 @@ func (o listOutput) text() string {
 	}
 	b.WriteString("\n")
 	for _, note := range o.Notes {
-		fmt.Fprintf(&b, "note: %s\n", supervisor.ShowLine(note, maxNote))
+		fmt.Fprintf(&b, "note: %s\n", job.ShowLine(note, maxNote))
 	}
 	return b.String()
 }
@@ -226,7 +228,7 @@ func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args 
 		return nil, hinted(err)
 	}
 	s.filesChanged(client)
-	return answer(deleteOutput{Path: args.Path, Deleted: true}, "deleted "+supervisor.ShowName(args.Path)), nil
+	return answer(deleteOutput{Path: args.Path, Deleted: true}, "deleted "+job.ShowName(args.Path)), nil
 }
 
 // hinted adds to the error for a missing file how to find those that exist.

@@ -24,6 +24,8 @@ import (
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // ownWorkspaces gives each client a workspace of its own when it asks for it by
@@ -87,7 +89,7 @@ func (w *ownWorkspaces) guestWrites(session, name string, data []byte) {
 
 func newFileServer(t *testing.T, o workspace.Options) (*Server, *ownWorkspaces) {
 	w := &ownWorkspaces{t: t, options: o, own: map[string]map[string]*workspace.Dir{}, dir: map[string]string{}}
-	return newServer(says(supervisor.Result{}), func(o *Options) { o.Workspaces = w }), w
+	return newServer(says(job.Result{}), func(o *Options) { o.Workspaces = w }), w
 }
 
 // openFiles connects a client and opens its workspace.

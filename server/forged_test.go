@@ -15,8 +15,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // forgeries are names that would be more than names in a text.
@@ -44,17 +45,17 @@ func unforged(t *testing.T, what, text string) {
 
 func TestForgedNamesInAResult(t *testing.T) {
 	for _, name := range forgeries {
-		var run func(p supervisor.Program) (supervisor.Result, error)
-		session := dial(t, newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+		var run func(p job.Program) (job.Result, error)
+		session := dial(t, newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 			return run(p)
 		}}, nil), nil)
-		run = func(p supervisor.Program) (supervisor.Result, error) {
-			return supervisor.Result{
-				Status:   supervisor.Failed,
-				Error:    &supervisor.GuestError{Name: name, Message: "no", Traceback: "at line 1\n" + name + ": no\n"},
-				Packages: []supervisor.Package{{Name: name, Version: name, Source: name}},
+		run = func(p job.Program) (job.Result, error) {
+			return job.Result{
+				Status:   job.Failed,
+				Error:    &job.GuestError{Name: name, Message: "no", Traceback: "at line 1\n" + name + ": no\n"},
+				Packages: []job.Package{{Name: name, Version: name, Source: name}},
 				Notes:    []string{"nothing was installed for " + name},
-				Displays: []supervisor.Display{{name: "!"}, {"image/" + name: "AAAA"}, {"text/" + name: "x"}},
+				Displays: []job.Display{{name: "!"}, {"image/" + name: "AAAA"}, {"text/" + name: "x"}},
 			}, os.WriteFile(filepath.Join(p.Workspace, name), []byte("1"), 0o600)
 		}
 		res := call(t, session, "run_code", `{"language":"python","code":"1","files":{}}`)
@@ -64,8 +65,8 @@ func TestForgedNamesInAResult(t *testing.T) {
 			out.Packages[0].Name != name || out.Error.Name != name || !strings.HasSuffix(out.Notes[0], name) {
 			t.Errorf("the structured result does not hold the very name %q", name)
 		}
-		run = func(supervisor.Program) (supervisor.Result, error) {
-			return supervisor.Result{}, errors.New("the registry says " + strings.ReplaceAll(name, "\n", ""))
+		run = func(job.Program) (job.Result, error) {
+			return job.Result{}, errors.New("the registry says " + strings.ReplaceAll(name, "\n", ""))
 		}
 		res = call(t, session, "run_code", anyRun)
 		unforged(t, fmt.Sprintf("the error with %q", name), text(t, res))
@@ -130,7 +131,7 @@ func TestForgedNamesOfFiles(t *testing.T) {
 
 func TestForgedStages(t *testing.T) {
 	for _, name := range forgeries {
-		got := stageText(supervisor.Event{Kind: supervisor.Stage, Text: "fetching " + name, Done: 1e6})
+		got := stageText(job.Event{Kind: job.Stage, Text: "fetching " + name, Done: 1e6})
 		unforged(t, "a stage", got)
 		if strings.Contains(got, "\n") || len(got) > 2*maxStage {
 			t.Errorf("the stage for %q is %q", name, got)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // languageNames lists what a language argument may be: the languages themselves,
@@ -24,14 +24,14 @@ func (s *Server) languageNames() []string {
 
 // resolve finds the language that a client named, and the name of the program's file
 // where that says how it is parsed. A name that may be absent stands for no language.
-func (s *Server) resolve(name string, optional bool) (_ supervisor.Language, file string, err error) {
+func (s *Server) resolve(name string, optional bool) (_ job.Language, file string, err error) {
 	if name == "" && optional {
 		return "", "", nil
 	}
 	if name == "" {
 		return "", "", fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
 	}
-	if l, file, found := supervisor.FindLanguage(s.supervisor.Languages(), name); found {
+	if l, file, found := job.FindLanguage(s.supervisor.Languages(), name); found {
 		return l.Name, file, nil
 	}
 	return "", "", fmt.Errorf("language %s is not known: use one of %s", quote(name), strings.Join(s.languageNames(), ", "))
@@ -50,7 +50,7 @@ func (s *Server) describeLanguages(schema *jsonschema.Schema) {
 }
 
 // each lists what the languages say, once where several say the same.
-func (s *Server) each(say func(supervisor.LanguageInfo) string) (all []string) {
+func (s *Server) each(say func(job.LanguageInfo) string) (all []string) {
 	for _, l := range s.supervisor.Languages() {
 		if said := say(l); !slices.Contains(all, said) {
 			all = append(all, said)
@@ -61,14 +61,14 @@ func (s *Server) each(say func(supervisor.LanguageInfo) string) (all []string) {
 
 // packageExamples are examples of packages for the languages that take them.
 func (s *Server) packageExamples() (text string) {
-	for _, examples := range s.each(func(l supervisor.LanguageInfo) string { return l.Packages }) {
+	for _, examples := range s.each(func(l job.LanguageInfo) string { return l.Packages }) {
 		var titles []string
 		for _, l := range s.supervisor.Languages() {
 			if l.Packages == examples {
 				titles = append(titles, l.Title)
 			}
 		}
-		text += fmt.Sprintf(" %s: %s.", supervisor.Listed(titles, "and"), examples)
+		text += fmt.Sprintf(" %s: %s.", job.Listed(titles, "and"), examples)
 	}
 	return text
 }

@@ -10,6 +10,8 @@ import (
 
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // noting is a toolchain whose sessions note which cells came, in the order in which
@@ -19,15 +21,15 @@ type noting struct {
 	ran chan string
 }
 
-func (n noting) OpenSession(context.Context, supervisor.SessionOptions, func(supervisor.Event)) (supervisor.Session, error) {
+func (n noting) OpenSession(context.Context, job.SessionOptions, func(job.Event)) (job.Session, error) {
 	return notingSession(n), nil
 }
 
 type notingSession noting
 
-func (n notingSession) Run(_ context.Context, cell supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+func (n notingSession) Run(_ context.Context, cell job.Program, _ func(job.Event)) (job.Result, error) {
 	n.ran <- cell.Code
-	return supervisor.Result{Status: supervisor.Completed}, nil
+	return job.Result{Status: job.Completed}, nil
 }
 func (notingSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
 func (notingSession) Unfinished(context.Context, string) (bool, error)   { return false, nil }
@@ -38,7 +40,7 @@ func (notingSession) Close()                                             {}
 // TestCellsRunInTheOrderOfTheirRequests: a client need not wait for one cell to send
 // the next; what else it sends meanwhile, refused calls included, holds nothing up.
 func TestCellsRunInTheOrderOfTheirRequests(t *testing.T) {
-	n := noting{says(supervisor.Result{Status: supervisor.Completed}), make(chan string, 1000)}
+	n := noting{says(job.Result{Status: job.Completed}), make(chan string, 1000)}
 	s := newServer(n.scripted, func(o *Options) {
 		o.Supervisor = supervisor.New(testLimits(), o.Log, n)
 	})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // maxOutput is how many bytes of output, value and error an answer has, unless the call
@@ -22,7 +22,7 @@ const minOutput = 1 << 10
 
 // fit shortens a result to most bytes. Parts that are short stay whole; what is cut is
 // kept whole for the client to read as a resource.
-func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Result {
+func (s *Server) fit(r job.Result, most int, client string) job.Result {
 	sizes := sizesOf(r)
 	share := shareOf(most, sizes)
 	var links []string
@@ -31,7 +31,7 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 			links = append(links, uri)
 		}
 	}
-	for i, stream := range []*supervisor.Captured{&r.Stdout, &r.Stderr} {
+	for i, stream := range []*job.Captured{&r.Stdout, &r.Stderr} {
 		if sizes[i] > share {
 			keep([]string{outName(r.Combined), "stderr"}[i], textOf(*stream).text)
 			*stream = shortened(*stream, share)
@@ -46,10 +46,10 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 			text = string(whole)
 			notes = append(notes, "The program's value is too long; it is given as a string, the two ends of its JSON.")
 		}
-		r.Value = jsonString(textOf(shortened(supervisor.Captured{Head: []byte(text)}, share)).text)
+		r.Value = jsonString(textOf(shortened(job.Captured{Head: []byte(text)}, share)).text)
 	}
 	if r.Error != nil {
-		r.Error = &supervisor.GuestError{Name: r.Error.Name, Message: shorten(r.Error.Message, share), Traceback: shorten(r.Error.Traceback, share)}
+		r.Error = &job.GuestError{Name: r.Error.Name, Message: shorten(r.Error.Message, share), Traceback: shorten(r.Error.Traceback, share)}
 	}
 	if len(links) > 0 {
 		notes = append(notes, fmt.Sprintf("What is left out can be read as %s; max_output_bytes gives more, and a file or a shorter printout costs less.", strings.Join(links, " and ")))
@@ -59,7 +59,7 @@ func (s *Server) fit(r supervisor.Result, most int, client string) supervisor.Re
 }
 
 // sizesOf are the sizes of a result's parts.
-func sizesOf(r supervisor.Result) []int {
+func sizesOf(r job.Result) []int {
 	sizes := []int{len(r.Stdout.Head) + len(r.Stdout.Tail), len(r.Stderr.Head) + len(r.Stderr.Tail), len(r.Value)}
 	if r.Error != nil {
 		sizes = append(sizes, len(r.Error.Message), len(r.Error.Traceback))
@@ -67,7 +67,7 @@ func sizesOf(r supervisor.Result) []int {
 	return sizes
 }
 
-func totalSize(r supervisor.Result) (sum int) {
+func totalSize(r job.Result) (sum int) {
 	for _, n := range sizesOf(r) {
 		sum += n
 	}
@@ -75,7 +75,7 @@ func totalSize(r supervisor.Result) (sum int) {
 }
 
 // textBytes is how many bytes the texts of displays have.
-func textBytes(displays []supervisor.Display) (sum int) {
+func textBytes(displays []job.Display) (sum int) {
 	for _, display := range displays {
 		for media, text := range display {
 			if isText(media) {
@@ -100,7 +100,7 @@ func shareOf(most int, sizes []int) int {
 }
 
 // shortened leaves out more of the middle, down to most bytes.
-func shortened(c supervisor.Captured, most int) supervisor.Captured {
+func shortened(c job.Captured, most int) job.Captured {
 	have := len(c.Head) + len(c.Tail)
 	if have <= most {
 		return c
@@ -112,7 +112,7 @@ func shortened(c supervisor.Captured, most int) supervisor.Captured {
 	}
 	h := min(most/2, len(head))
 	t := min(most-h, len(c.Tail))
-	return supervisor.Captured{Head: head[:h], Tail: c.Tail[len(c.Tail)-t:], Omitted: c.Omitted + int64(have-h-t)}
+	return job.Captured{Head: head[:h], Tail: c.Tail[len(c.Tail)-t:], Omitted: c.Omitted + int64(have-h-t)}
 }
 
 // maxKept is how many bytes of outputs are kept for one client; the oldest go first.

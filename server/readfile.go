@@ -12,6 +12,8 @@ import (
 
 	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // How many bytes read_file gives: of text, and of what is given as base64, when
@@ -106,7 +108,7 @@ func (o readOutput) showing(pic picture) *mcp.CallToolResult {
 // text says first what is given, on a line of its own, then the content.
 func (o readOutput) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s", supervisor.ShowName(o.Path), o.MIMEType, size(o.SizeBytes))
+	fmt.Fprintf(&b, "%s: %s, %s", job.ShowName(o.Path), o.MIMEType, size(o.SizeBytes))
 	switch {
 	case o.Encoding == "image":
 		fmt.Fprintf(&b, ", an image of %d × %d pixels", o.Width, o.Height)
@@ -119,7 +121,7 @@ func (o readOutput) text() string {
 		b.WriteString("; as base64")
 	}
 	for _, note := range o.Notes {
-		b.WriteString("\nnote: " + supervisor.ShowLine(note, maxNote))
+		b.WriteString("\nnote: " + job.ShowLine(note, maxNote))
 	}
 	b.WriteString("\n")
 	if o.Encoding != "image" {

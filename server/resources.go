@@ -16,8 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // The files of a client's workspaces are MCP resources. None is registered with the SDK,
@@ -100,7 +101,7 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 
 // noResource is the error for a resource that can't be read.
 func noResource(uri, why string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), supervisor.ShowText(why))}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no resource %s: %s", quote(uri), job.ShowText(why))}
 }
 
 // resourceURI checks the URI of a resource that a client reads, and gives it in the
@@ -136,7 +137,7 @@ func (s *Server) ownResources(client string, req *mcp.ListResourcesRequest) (*mc
 		for _, f := range found.Files {
 			if uri := fileURI(session, f.Name); f.Kind == workspace.Regular && uri > string(after) {
 				res.Resources = append(res.Resources, &mcp.Resource{
-					URI: uri, Name: supervisor.ShowName(f.Name), Title: supervisor.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: f.Size,
+					URI: uri, Name: job.ShowName(f.Name), Title: job.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: f.Size,
 					Annotations: &mcp.Annotations{LastModified: f.Modified.UTC().Format(time.RFC3339)},
 				})
 			}
@@ -166,7 +167,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.C
 			break // the session has ended meanwhile
 		}
 		for _, f := range found.Files {
-			if supervisor.ShowName(f.Name) == f.Name { // others can't be shown as what they are
+			if job.ShowName(f.Name) == f.Name { // others can't be shown as what they are
 				values = append(values, f.Name)
 			}
 		}
@@ -184,7 +185,7 @@ func fileLinks(session string, files []workspace.File) []mcp.Content {
 	var content []mcp.Content
 	for _, f := range files[:min(len(files), maxLinks)] {
 		content = append(content, &mcp.ResourceLink{
-			URI: fileURI(session, f.Name), Name: supervisor.ShowName(f.Name), Title: supervisor.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: &f.Size,
+			URI: fileURI(session, f.Name), Name: job.ShowName(f.Name), Title: job.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: &f.Size,
 		})
 	}
 	return content

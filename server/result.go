@@ -7,28 +7,28 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // runOutput is run_code's structured result.
 type runOutput struct {
-	Status          supervisor.Status      `json:"status"`    // How the run ended; anything but completed also sets isError
-	ExitCode        int                    `json:"exit_code"` // The program's exit code; 128 + n when signal n ended it
-	*Streams                               // Absent with output combined
-	Output          *string                `json:"output,omitempty"`     // Both streams as one, with output combined
-	Truncated       *truncated             `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
-	Result          json.RawMessage        `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
-	Error           *supervisor.GuestError `json:"error,omitempty"`      // What went wrong; absent when nothing did
-	DurationMS      int64                  `json:"duration_ms"`          // Wall-clock time of the program itself
-	CPUMS           int64                  `json:"cpu_ms"`               // Processor time, the runtime's start included
-	PeakMemoryBytes int64                  `json:"peak_memory_bytes"`    // The most memory that was in use at once, the runtime's own included
-	Packages        []supervisor.Package   `json:"packages"`             // The packages that the program's imports and the packages argument resolved to
-	ExecutionID     string                 `json:"execution_id"`         // Names this run
-	SessionID       string                 `json:"session_id,omitempty"` // The session that it was a cell of; absent when it was none
-	State           supervisor.State       `json:"state,omitempty"`      // Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself
-	Displays        []displayInfo          `json:"displays,omitempty"`   // What the program showed (display(), figures, a value's richer forms), in order; absent when nothing
-	Files           []changedFile          `json:"files,omitempty"`      // Files that the program made or changed in its current directory; absent when it has none, or changed none
-	Notes           []string               `json:"notes,omitempty"`      // What was chosen on the program's behalf
+	Status          job.Status      `json:"status"`    // How the run ended; anything but completed also sets isError
+	ExitCode        int             `json:"exit_code"` // The program's exit code; 128 + n when signal n ended it
+	*Streams                        // Absent with output combined
+	Output          *string         `json:"output,omitempty"`     // Both streams as one, with output combined
+	Truncated       *truncated      `json:"truncated,omitempty"`  // How many bytes were left out of the middle of each stream; absent when none were
+	Result          json.RawMessage `json:"result,omitempty"`     // The program's value: Python's last expression, in JavaScript and TypeScript the default export, or in a session the last expression; absent when there is none. A value with no JSON form is its printed form, as a string
+	Error           *job.GuestError `json:"error,omitempty"`      // What went wrong; absent when nothing did
+	DurationMS      int64           `json:"duration_ms"`          // Wall-clock time of the program itself
+	CPUMS           int64           `json:"cpu_ms"`               // Processor time, the runtime's start included
+	PeakMemoryBytes int64           `json:"peak_memory_bytes"`    // The most memory that was in use at once, the runtime's own included
+	Packages        []job.Package   `json:"packages"`             // The packages that the program's imports and the packages argument resolved to
+	ExecutionID     string          `json:"execution_id"`         // Names this run
+	SessionID       string          `json:"session_id,omitempty"` // The session that it was a cell of; absent when it was none
+	State           job.State       `json:"state,omitempty"`      // Whether the session's state was kept or lost when the cell was ended from outside; absent when the cell ended by itself
+	Displays        []displayInfo   `json:"displays,omitempty"`   // What the program showed (display(), figures, a value's richer forms), in order; absent when nothing
+	Files           []changedFile   `json:"files,omitempty"`      // Files that the program made or changed in its current directory; absent when it has none, or changed none
+	Notes           []string        `json:"notes,omitempty"`      // What was chosen on the program's behalf
 }
 
 // Streams are what the program wrote.
@@ -55,8 +55,8 @@ type truncated struct {
 
 // installOutput is install_packages' structured result.
 type installOutput struct {
-	Packages   []supervisor.Package `json:"packages"`    // What the request resolved to, dependencies included
-	DurationMS int64                `json:"duration_ms"` // How long it took
+	Packages   []job.Package `json:"packages"`    // What the request resolved to, dependencies included
+	DurationMS int64         `json:"duration_ms"` // How long it took
 }
 
 // cancelOutput is cancel_execution's structured result.
@@ -71,7 +71,7 @@ const maxValueDepth = 64
 
 // runOutputOf gives the structured form of a run's result, displays and files
 // left out.
-func runOutputOf(r supervisor.Result) runOutput {
+func runOutputOf(r job.Result) runOutput {
 	stdout, stderr := textOf(r.Stdout), textOf(r.Stderr)
 	out := runOutput{
 		Status:          r.Status,
@@ -141,8 +141,8 @@ func jsonString(s string) json.RawMessage {
 }
 
 // listed are packages as a list, never null.
-func listed(packages []supervisor.Package) []supervisor.Package {
-	return append([]supervisor.Package{}, packages...)
+func listed(packages []job.Package) []job.Package {
+	return append([]job.Package{}, packages...)
 }
 
 // maxNote is how many bytes of a note the text has.
@@ -180,20 +180,20 @@ func (o runOutput) text() string {
 			fmt.Fprintf(&b, "\ndisplay: %s", ended(display.plain(i+1)))
 		}
 	}
-	if o.Status == supervisor.Completed && !printed && o.Result == nil && len(o.Displays) == 0 {
+	if o.Status == job.Completed && !printed && o.Result == nil && len(o.Displays) == 0 {
 		b.WriteString("\nThe program printed nothing and has no value.\n")
 	}
 	if len(o.Packages) > 0 {
 		fmt.Fprintf(&b, "\npackages: %s\n", packagesText(o.Packages))
 	}
 	for _, f := range o.Files {
-		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, supervisor.ShowName(f.Path), size(f.SizeBytes))
+		fmt.Fprintf(&b, "\nfile %s: %s (%s)\n", f.Change, job.ShowName(f.Path), size(f.SizeBytes))
 	}
 	if o.SessionID != "" {
-		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[supervisor.State]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
+		fmt.Fprintf(&b, "\nsession: %s%s\n", o.SessionID, map[job.State]string{"kept": ", its state was kept", "lost": ", its state was lost"}[o.State])
 	}
 	for _, note := range o.Notes {
-		fmt.Fprintf(&b, "\nnote: %s\n", supervisor.ShowLine(note, maxNote))
+		fmt.Fprintf(&b, "\nnote: %s\n", job.ShowLine(note, maxNote))
 	}
 	return b.String()
 }
@@ -216,9 +216,9 @@ func (o runOutput) streams() [][2]string {
 
 // errorText is the traceback, which in most languages names the error itself, or what
 // stands for it.
-func errorText(e *supervisor.GuestError) string {
-	title := supervisor.ShowName(strings.ToValidUTF8(e.Name, "\uFFFD")) + ": " + e.Message
-	traceback := strings.TrimRight(supervisor.ShowNameIn(e.Traceback, e.Name), "\n")
+func errorText(e *job.GuestError) string {
+	title := job.ShowName(strings.ToValidUTF8(e.Name, "\uFFFD")) + ": " + e.Message
+	traceback := strings.TrimRight(job.ShowNameIn(e.Traceback, e.Name), "\n")
 	switch {
 	case e.Traceback == "":
 		return title
@@ -238,14 +238,14 @@ func valueText(value json.RawMessage) string {
 	return string(value)
 }
 
-func packagesText(packages []supervisor.Package) string {
+func packagesText(packages []job.Package) string {
 	var parts []string
 	for _, p := range packages {
-		from := supervisor.ShowName(p.Source)
+		from := job.ShowName(p.Source)
 		if p.Cached {
 			from += ", cached"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", supervisor.ShowName(p.Name), supervisor.ShowName(p.Version), from))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", job.ShowName(p.Name), job.ShowName(p.Version), from))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -255,7 +255,7 @@ func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return textOf(shortened(supervisor.Captured{Head: []byte(s)}, most)).text
+	return textOf(shortened(job.Captured{Head: []byte(s)}, most)).text
 }
 
 func ended(s string) string {
@@ -267,9 +267,9 @@ func ended(s string) string {
 
 // StructuredResult is run_code's structured content for a run's result, with all
 // forms of what the program displayed, which `rillbox run --json` prints.
-func StructuredResult(r supervisor.Result) any {
+func StructuredResult(r job.Result) any {
 	return struct {
 		runOutput
-		Displays []supervisor.Display `json:"displays,omitempty"`
+		Displays []job.Display `json:"displays,omitempty"`
 	}{runOutputOf(r), r.Displays}
 }

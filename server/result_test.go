@@ -15,24 +15,26 @@ import (
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
-func kept(s string) supervisor.Captured { return supervisor.Captured{Head: []byte(s)} }
+func kept(s string) job.Captured { return job.Captured{Head: []byte(s)} }
 
 const anyRun = `{"language":"python","code":"1"}`
 
 // results are runs' results and what must become of them.
 var results = []struct {
 	name   string
-	result supervisor.Result
+	result job.Result
 	text   []string // parts of the text
 	check  func(t *testing.T, out runOutput)
 }{{
 	name: "completed",
-	result: supervisor.Result{
-		Status: supervisor.Completed, Stdout: kept("hello\n"), Stderr: kept("careful"), Value: json.RawMessage(`{"b":1,"a":[2]}`),
+	result: job.Result{
+		Status: job.Completed, Stdout: kept("hello\n"), Stderr: kept("careful"), Value: json.RawMessage(`{"b":1,"a":[2]}`),
 		Duration: 1500 * time.Millisecond, CPU: 900 * time.Millisecond, PeakMemory: 64 << 20,
-		Packages: []supervisor.Package{{Name: "lodash", Version: "4.17.21", Source: "npm", Cached: true}},
+		Packages: []job.Package{{Name: "lodash", Version: "4.17.21", Source: "npm", Cached: true}},
 		Notes:    []string{`something was chosen`},
 	},
 	text: []string{"completed: exit code 0, 1500 ms (CPU 900 ms, peak memory 64 MiB)\n", "\nstdout:\nhello\n", "\nstderr:\ncareful\n",
@@ -44,7 +46,7 @@ var results = []struct {
 	},
 }, {
 	name:   "nothing said",
-	result: supervisor.Result{Status: supervisor.Completed},
+	result: job.Result{Status: job.Completed},
 	text:   []string{"printed nothing and has no value"},
 	check: func(t *testing.T, out runOutput) {
 		if out.Result != nil || out.Packages == nil {
@@ -53,7 +55,7 @@ var results = []struct {
 	},
 }, {
 	name:   "a null value",
-	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage("null")},
+	result: job.Result{Status: job.Completed, Value: json.RawMessage("null")},
 	text:   []string{"result: null"},
 	check: func(t *testing.T, out runOutput) {
 		if string(out.Result) != "null" {
@@ -62,7 +64,7 @@ var results = []struct {
 	},
 }, {
 	name:   "a value of several lines",
-	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`"a: 1\nb: 2"`)},
+	result: job.Result{Status: job.Completed, Value: json.RawMessage(`"a: 1\nb: 2"`)},
 	text:   []string{"\nresult: a string:\na: 1\nb: 2\n"},
 	check: func(t *testing.T, out runOutput) {
 		if string(out.Result) != `"a: 1\nb: 2"` {
@@ -71,7 +73,7 @@ var results = []struct {
 	},
 }, {
 	name: "failed",
-	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Stdout: kept("before\n"), Error: &supervisor.GuestError{
+	result: job.Result{Status: job.Failed, ExitCode: 1, Stdout: kept("before\n"), Error: &job.GuestError{
 		Name: "ZeroDivisionError", Message: "division by zero",
 		Traceback: "Traceback (most recent call last):\n  File \"main.py\", line 1, in <module>\nZeroDivisionError: division by zero\n"}},
 	text: []string{"failed: exit code 1", "error: Traceback (most recent call last):\n  File \"main.py\", line 1", "stdout:\nbefore\n"},
@@ -82,29 +84,29 @@ var results = []struct {
 	},
 }, {
 	name: "an error whose traceback does not name it",
-	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Error: &supervisor.GuestError{
+	result: job.Result{Status: job.Failed, ExitCode: 1, Error: &job.GuestError{
 		Name: "Error", Message: "boom", Traceback: "    at main.ts:1:7"}},
 	text:  []string{"error: Error: boom\n    at main.ts:1:7\n"},
 	check: func(*testing.T, runOutput) {},
 }, {
 	name:   "timed out",
-	result: supervisor.Result{Status: supervisor.TimedOut, ExitCode: 137, Error: &supervisor.GuestError{Name: "TimedOut", Message: "it ran longer than 1 s"}},
+	result: job.Result{Status: job.TimedOut, ExitCode: 137, Error: &job.GuestError{Name: "TimedOut", Message: "it ran longer than 1 s"}},
 	text:   []string{"timed_out: exit code 137", "error: TimedOut: it ran longer than 1 s\n"},
 	check:  func(*testing.T, runOutput) {},
 }, {
 	name:   "out of memory",
-	result: supervisor.Result{Status: supervisor.OutOfMemory, ExitCode: 137},
+	result: job.Result{Status: job.OutOfMemory, ExitCode: 137},
 	text:   []string{"out_of_memory: exit code 137"},
 	check:  func(*testing.T, runOutput) {},
 }, {
 	name:   "crashed",
-	result: supervisor.Result{Status: supervisor.Crashed, ExitCode: 139},
+	result: job.Result{Status: job.Crashed, ExitCode: 139},
 	text:   []string{"crashed: exit code 139"},
 	check:  func(*testing.T, runOutput) {},
 }, {
 	name: "truncated in the middle of characters",
-	result: supervisor.Result{Status: supervisor.Completed,
-		Stdout: supervisor.Captured{Head: []byte("héé")[:4], Tail: []byte("éz")[1:], Omitted: 10}},
+	result: job.Result{Status: job.Completed,
+		Stdout: job.Captured{Head: []byte("héé")[:4], Tail: []byte("éz")[1:], Omitted: 10}},
 	text: []string{"stdout:\nhé\n… 12 bytes left out …\nz\n"},
 	check: func(t *testing.T, out runOutput) {
 		if out.Truncated == nil || out.Truncated.Stdout != 12 || out.Truncated.Stderr != 0 {
@@ -113,7 +115,7 @@ var results = []struct {
 	},
 }, {
 	name:   "not UTF-8",
-	result: supervisor.Result{Status: supervisor.Completed, Stdout: kept("a\xff\xfeb"), Stderr: kept("ok")},
+	result: job.Result{Status: job.Completed, Stdout: kept("a\xff\xfeb"), Stderr: kept("ok")},
 	text:   []string{"a\uFFFD\uFFFDb", "2 bytes of stdout are not UTF-8"},
 	check: func(t *testing.T, out runOutput) {
 		if out.Stdout != "a\uFFFD\uFFFDb" || len(out.Notes) != 1 {
@@ -122,7 +124,7 @@ var results = []struct {
 	},
 }, {
 	name:   "a value too deep for clients",
-	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(strings.Repeat("[", 500) + strings.Repeat("]", 500))},
+	result: job.Result{Status: job.Completed, Value: json.RawMessage(strings.Repeat("[", 500) + strings.Repeat("]", 500))},
 	text:   []string{"nests 500 levels deep"},
 	check: func(t *testing.T, out runOutput) {
 		var s string
@@ -132,7 +134,7 @@ var results = []struct {
 	},
 }, {
 	name:   "a value with half a surrogate pair",
-	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`["\ud83d\ude00","\ud83d"]`)},
+	result: job.Result{Status: job.Completed, Value: json.RawMessage(`["\ud83d\ude00","\ud83d"]`)},
 	text:   []string{"halves of surrogate pairs"},
 	check: func(t *testing.T, out runOutput) {
 		var list []string
@@ -142,7 +144,7 @@ var results = []struct {
 	},
 }, {
 	name:   "a value that is no JSON",
-	result: supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`{"a":NaN}`)},
+	result: job.Result{Status: job.Completed, Value: json.RawMessage(`{"a":NaN}`)},
 	text:   []string{"not valid JSON"},
 	check: func(t *testing.T, out runOutput) {
 		if string(out.Result) != `"{\"a\":NaN}"` {
@@ -151,7 +153,7 @@ var results = []struct {
 	},
 }, {
 	name:   "an error that is not UTF-8",
-	result: supervisor.Result{Status: supervisor.Failed, ExitCode: 1, Error: &supervisor.GuestError{Name: "E\xff", Message: "m\xff", Traceback: "t\xff"}},
+	result: job.Result{Status: job.Failed, ExitCode: 1, Error: &job.GuestError{Name: "E\xff", Message: "m\xff", Traceback: "t\xff"}},
 	text:   []string{"E\uFFFD"},
 	check:  func(*testing.T, runOutput) {},
 }}
@@ -166,7 +168,7 @@ func TestResults(t *testing.T) {
 			if out.Status != row.result.Status {
 				t.Errorf("status %q, want %q", out.Status, row.result.Status)
 			}
-			if want := row.result.Status != supervisor.Completed; res.IsError != want {
+			if want := row.result.Status != job.Completed; res.IsError != want {
 				t.Errorf("isError %v, want %v", res.IsError, want)
 			}
 			got := text(t, res)
@@ -185,7 +187,7 @@ func TestResults(t *testing.T) {
 
 func TestTheTextDoesNotCarryTheOutputTwice(t *testing.T) {
 	const marker = "<the output>"
-	session := dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Stdout: kept(marker)}), nil), nil)
+	session := dial(t, newServer(says(job.Result{Status: job.Completed, Stdout: kept(marker)}), nil), nil)
 	res := call(t, session, "run_code", anyRun)
 	if n := strings.Count(text(t, res), marker); n != 1 {
 		t.Errorf("the text holds the output %d times:\n%s", n, text(t, res))
@@ -201,9 +203,9 @@ func TestTheTextDoesNotCarryTheOutputTwice(t *testing.T) {
 func TestAnAnswerCostsWhatItSays(t *testing.T) {
 	long := strings.Repeat("é", 400_000)
 	deep := `{"rows":[` + strings.Repeat(`"0123456789",`, 20_000) + `"end"]}`
-	s := newServer(says(supervisor.Result{Status: supervisor.Failed, Stdout: kept(long), Stderr: kept("short"), Value: json.RawMessage(deep),
-		Error:    &supervisor.GuestError{Name: "E", Message: "why", Traceback: strings.Repeat("at x\n", 100_000)},
-		Displays: []supervisor.Display{{"text/html": strings.Repeat("h", 20<<10)}, {"text/html": strings.Repeat("h", 200<<10)}}}), nil)
+	s := newServer(says(job.Result{Status: job.Failed, Stdout: kept(long), Stderr: kept("short"), Value: json.RawMessage(deep),
+		Error:    &job.GuestError{Name: "E", Message: "why", Traceback: strings.Repeat("at x\n", 100_000)},
+		Displays: []job.Display{{"text/html": strings.Repeat("h", 20<<10)}, {"text/html": strings.Repeat("h", 200<<10)}}}), nil)
 	session := dial(t, s, nil)
 	res := call(t, session, "run_code", anyRun)
 	checkOutput(t, session, "run_code", res)
@@ -269,8 +271,8 @@ func TestOldOutputsGo(t *testing.T) {
 
 // A value that is also shown, and whose plain text is its result, is given once.
 func TestTheResultIsNotShownAgain(t *testing.T) {
-	session := dial(t, newServer(says(supervisor.Result{Status: supervisor.Completed, Value: json.RawMessage(`"   a\n0  1"`),
-		Displays: []supervisor.Display{{"text/plain": "   a\n0  1", "text/html": "<table>"}}}), nil), nil)
+	session := dial(t, newServer(says(job.Result{Status: job.Completed, Value: json.RawMessage(`"   a\n0  1"`),
+		Displays: []job.Display{{"text/plain": "   a\n0  1", "text/html": "<table>"}}}), nil), nil)
 	res := call(t, session, "run_code", anyRun)
 	raw, err := json.Marshal(res.StructuredContent)
 	if err != nil {
@@ -282,25 +284,25 @@ func TestTheResultIsNotShownAgain(t *testing.T) {
 }
 
 func TestTheProgramArrivesAsSent(t *testing.T) {
-	var got supervisor.Program
+	var got job.Program
 	var stdin []byte
-	session := dial(t, newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+	session := dial(t, newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		got = p
 		if p.Stdin != nil {
 			stdin = make([]byte, 100)
 			n, _ := p.Stdin.Read(stdin)
 			stdin = stdin[:n]
 		}
-		return supervisor.Result{Status: supervisor.Completed}, nil
+		return job.Result{Status: job.Completed}, nil
 	}}, nil), nil)
 
 	call(t, session, "run_code", `{"language":"TSX","code":"export default 1\n","packages":["lodash"],"stdin":"in\u0000put","args":["--x",""],"timeout_seconds":2.5,"permissions":[]}`)
-	if got.Language != supervisor.TypeScript || got.Name != "main.tsx" || got.Code != "export default 1\n" || got.Packages[0] != "lodash" ||
+	if got.Language != job.TypeScript || got.Name != "main.tsx" || got.Code != "export default 1\n" || got.Packages[0] != "lodash" ||
 		string(stdin) != "in\x00put" || len(got.Args) != 2 || got.Timeout != 2500*time.Millisecond || got.Permissions == nil || len(got.Permissions) != 0 {
 		t.Errorf("got %+v", got)
 	}
 	call(t, session, "run_code", `{"language":"py","code":"1","permissions":null,"stdin":null}`)
-	if got.Language != supervisor.Python || got.Name != "" || got.Stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout || got.Client == "" {
+	if got.Language != job.Python || got.Name != "" || got.Stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout || got.Client == "" {
 		t.Errorf("got %+v", got)
 	}
 	call(t, session, "run_code", `{"language":"py","code":"\ufeffprint(1)"}`)
@@ -378,7 +380,7 @@ var wrongArgs = map[string][]string{
 
 // TestWrongArgumentsOfTheOtherTools takes each through the same reader.
 func TestWrongArgumentsOfTheOtherTools(t *testing.T) {
-	session := dial(t, newServer(says(supervisor.Result{}), nil), nil)
+	session := dial(t, newServer(says(job.Result{}), nil), nil)
 	for _, row := range []struct{ tool, args, want string }{
 		{"install_packages", `{}`, "install_packages needs packages"},
 		{"install_packages", `{"packages":["six"]}`, "needs language"},
@@ -408,9 +410,9 @@ func TestWrongArgumentsOfTheOtherTools(t *testing.T) {
 }
 
 func TestWrongArguments(t *testing.T) {
-	session := dial(t, newServer(scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+	session := dial(t, newServer(scripted{run: func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 		t.Error("the program was run")
-		return supervisor.Result{}, nil
+		return job.Result{}, nil
 	}}, nil), nil)
 	for args, wants := range wrongArgs {
 		res, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "run_code", Arguments: json.RawMessage(args)})
@@ -455,7 +457,7 @@ func TestABusySupervisorIsAToolError(t *testing.T) {
 func TestInstallationsAreAdmitted(t *testing.T) {
 	const running, waiting, calls = 2, 3, 40
 	begin, end := make(chan bool, calls), make(chan bool)
-	s := newServer(scripted{install: func(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error) {
+	s := newServer(scripted{install: func(context.Context, []string, func(job.Event)) ([]job.Package, error) {
 		begin <- true
 		<-end
 		return nil, nil
@@ -498,7 +500,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Add([]byte(`{"language":"py","code":"1","timeout_seconds":5,"args":["\ud83d\ude00"]}`))
 	f.Add([]byte("{\"language\":\"\xff\"}"))
-	s := newServer(says(supervisor.Result{Status: supervisor.Completed}), nil)
+	s := newServer(says(job.Result{Status: job.Completed}), nil)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		args, err := decodeArgs[runArgs]("run_code", raw)
 		if err == nil {

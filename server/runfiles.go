@@ -9,8 +9,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // runFiles is the directory that one run shares with its client: its session's
@@ -25,7 +26,7 @@ type runFiles struct {
 
 // share prepares what a run shares. When it is the run's turn, the files that came
 // with it are written; when it has ended, its changes are noted.
-func (s *Server) share(ctx context.Context, p *supervisor.Program, session string, given fileArgs) (*runFiles, error) {
+func (s *Server) share(ctx context.Context, p *job.Program, session string, given fileArgs) (*runFiles, error) {
 	contents, err := given.bytes()
 	if err != nil {
 		return nil, err

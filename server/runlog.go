@@ -10,13 +10,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // logRun logs one line for a run, or for a program that was not run: who, what and
 // how it went; nothing of the code, its input, its environment or its output.
-func (s *Server) logRun(from *mcp.Implementation, p supervisor.Program, r supervisor.Result, err error) {
+func (s *Server) logRun(from *mcp.Implementation, p job.Program, r job.Result, err error) {
 	line := s.log.With("execution", p.ID, "client", identity(from, p.Client), "language", cmp.Or(r.Language, p.Language))
-	var refused *supervisor.ProgramError
+	var refused *job.ProgramError
 	var busy *supervisor.BusyError
 	switch {
 	case errors.As(err, &busy):
@@ -38,21 +40,21 @@ const maxIdentity = 200
 // identity is what a client calls itself, else what its door calls it.
 func identity(from *mcp.Implementation, client string) string {
 	if from != nil && from.Name != "" {
-		return supervisor.ShowLine(strings.TrimSpace(from.Name+" "+from.Version), maxIdentity)
+		return job.ShowLine(strings.TrimSpace(from.Name+" "+from.Version), maxIdentity)
 	}
 	return client
 }
 
 // packagesForLog are packages by name and version. Of URLs, host and path are
 // logged: the rest may be a secret.
-func packagesForLog(packages []supervisor.Package) string {
+func packagesForLog(packages []job.Package) string {
 	var list []string
 	for _, p := range packages {
 		name := p.Name
 		if u, err := url.Parse(name); err == nil && u.Host != "" {
 			name = u.Host + u.Path
 		}
-		list = append(list, strings.TrimSpace(supervisor.ShowName(name)+" "+supervisor.ShowLine(p.Version, maxIdentity)))
+		list = append(list, strings.TrimSpace(job.ShowName(name)+" "+job.ShowLine(p.Version, maxIdentity)))
 	}
 	return strings.Join(list, ", ")
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // A run is one line of the log, with who, what and how it went; nothing of what the
@@ -19,20 +21,20 @@ import (
 func TestARunIsOneLineOfTheLog(t *testing.T) {
 	var mu sync.Mutex
 	var log strings.Builder
-	s := newServer(scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+	s := newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		switch p.Code {
 		case "refused-secret":
-			return supervisor.Result{}, &supervisor.ProgramError{Text: "no flag secret"}
+			return job.Result{}, job.Refuse("no flag secret")
 		case "busy-secret":
-			return supervisor.Result{}, &supervisor.BusyError{}
+			return job.Result{}, &supervisor.BusyError{}
 		case "broken-secret":
-			return supervisor.Result{}, errors.New("the disk is full")
+			return job.Result{}, errors.New("the disk is full")
 		}
-		return supervisor.Result{
-			Status: supervisor.Failed, ExitCode: 1, Stdout: supervisor.Captured{Head: []byte("secret\n")}, Value: json.RawMessage(`"secret"`),
-			Error:    &supervisor.GuestError{Name: "secret", Message: "secret", Traceback: "secret"},
+		return job.Result{
+			Status: job.Failed, ExitCode: 1, Stdout: job.Captured{Head: []byte("secret\n")}, Value: json.RawMessage(`"secret"`),
+			Error:    &job.GuestError{Name: "secret", Message: "secret", Traceback: "secret"},
 			Duration: 3 * time.Second, Installing: 2 * time.Second, CPU: time.Second, PeakMemory: 4096,
-			Packages: []supervisor.Package{{Name: "left-pad", Version: "1.3.0", Source: "npm"}, {Name: "https://u:secret@host.example/mod.ts?secret", Source: "url"}},
+			Packages: []job.Package{{Name: "left-pad", Version: "1.3.0", Source: "npm"}, {Name: "https://u:secret@host.example/mod.ts?secret", Source: "url"}},
 			Notes:    []string{"secret"},
 		}, nil
 	}}, func(o *Options) {

@@ -10,6 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args runArgs) (*mcp.CallToolResult, error) {
@@ -31,7 +33,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	defer files.remove()
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
 	progress.combined = program.Combined
-	result, err := guarded(s, ctx, progress, func(ctx context.Context) (supervisor.Result, error) {
+	result, err := guarded(s, ctx, progress, func(ctx context.Context) (job.Result, error) {
 		if session != "" {
 			return s.supervisor.RunCell(ctx, session, program, progress.emit)
 		}
@@ -53,7 +55,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	content := s.addDisplays(&out, result.Displays, files, forDisplays)
 	content = append(content, s.tellFiles(files, &out, client, session)...)
 	res := answer(out, out.text(), content...)
-	res.IsError = result.Status != supervisor.Completed
+	res.IsError = result.Status != job.Completed
 	return res, nil
 }
 
@@ -87,11 +89,11 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	}
 	start := time.Now()
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
-	packages, err := guarded(s, ctx, progress, func(ctx context.Context) ([]supervisor.Package, error) {
+	packages, err := guarded(s, ctx, progress, func(ctx context.Context) ([]job.Package, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
-		packages, err := s.install(ctx, session, supervisor.Program{
+		packages, err := s.install(ctx, session, job.Program{
 			Client: client, Language: language, Packages: args.Packages,
 		}, progress.emit)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -108,7 +110,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 
 // install fetches a program's packages into the cache or, where it is the cell
 // of a session, installs them there.
-func (s *Server) install(ctx context.Context, session string, p supervisor.Program, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+func (s *Server) install(ctx context.Context, session string, p job.Program, emit func(job.Event)) ([]job.Package, error) {
 	if session == "" {
 		return s.supervisor.Install(ctx, p, emit)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // runtimesOutput is list_runtimes' structured result.
@@ -71,7 +71,7 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 	}
 	for _, t := range s.supervisor.Toolchains() {
 		d := t.Describe()
-		info := runtimeInfo{supervisor.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
+		info := runtimeInfo{job.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
 		if info.Versions == nil {
 			info.Versions = map[string]string{}
 		}

@@ -1,6 +1,6 @@
 // Package server is the MCP surface of Rillbox. Tool calls come in and become
 // supervisor.Programs; supervisor.Events go out as progress and log
-// notifications while a run lasts, and its supervisor.Result as the tool's
+// notifications while a run lasts, and its job.Result as the tool's
 // answer.
 //
 // It promises:
@@ -35,6 +35,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // Options are what a Server needs.
@@ -60,7 +62,7 @@ type Server struct {
 	supervisor  *supervisor.Supervisor
 	version     string
 	offline     bool
-	limits      supervisor.Limits
+	limits      job.Limits
 	log         *slog.Logger
 	mcp         *mcp.Server
 	tools       []string // their names

@@ -20,6 +20,8 @@ import (
 	"rillbox/pyodide"
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -29,9 +31,9 @@ const serveStray = "RILLBOX_TEST_SERVE_STRAY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serveStray) != "" {
-		stray := scripted{run: func(_ context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+		stray := scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 			fmt.Println("a stray line")
-			return supervisor.Result{Status: supervisor.Completed}, nil
+			return job.Result{Status: job.Completed}, nil
 		}}
 		if err := stdio.Run(context.Background(), newServer(stray, nil), slog.New(slog.DiscardHandler)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,24 +47,24 @@ func TestMain(m *testing.M) {
 // scripted is a toolchain whose runs are Go functions: here the mapping to MCP
 // is under test, not an engine.
 type scripted struct {
-	run      func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error)
-	install  func(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error)
-	describe func() supervisor.Description
+	run      func(context.Context, job.Program, func(job.Event)) (job.Result, error)
+	install  func(context.Context, []string, func(job.Event)) ([]job.Package, error)
+	describe func() job.Description
 }
 
-func (s scripted) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+func (s scripted) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	return s.run(ctx, p, emit)
 }
 
-func (s scripted) Install(ctx context.Context, packages []string, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+func (s scripted) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
 	return s.install(ctx, packages, emit)
 }
 
-func (s scripted) Describe() supervisor.Description {
+func (s scripted) Describe() job.Description {
 	if s.describe != nil {
 		return s.describe()
 	}
-	return supervisor.Description{
+	return job.Description{
 		Languages: slices.Concat(deno.Languages, pyodide.Languages),
 		Versions:  map[string]string{"deno": "2.9.6", "python": "3.14.2"},
 		Ready:     true,
@@ -70,28 +72,28 @@ func (s scripted) Describe() supervisor.Description {
 	}
 }
 
-func (s scripted) Prepare(context.Context, func(supervisor.Event)) error { return nil }
-func (s scripted) Close()                                                {}
+func (s scripted) Prepare(context.Context, func(job.Event)) error { return nil }
+func (s scripted) Close()                                         {}
 
 // says is a run that ends at once with r.
-func says(r supervisor.Result) scripted {
-	return scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+func says(r job.Result) scripted {
+	return scripted{run: func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 		return r, nil
 	}}
 }
 
 // hangs is a run that tells its id and then waits for its end.
 func hangs(started chan<- string) scripted {
-	return scripted{run: func(ctx context.Context, p supervisor.Program, _ func(supervisor.Event)) (supervisor.Result, error) {
+	return scripted{run: func(ctx context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		started <- p.ID
 		<-ctx.Done()
-		return supervisor.Result{Status: supervisor.Cancelled, ExitCode: 130, Error: &supervisor.GuestError{Name: "Cancelled", Message: "the execution was cancelled"}}, nil
+		return job.Result{Status: job.Cancelled, ExitCode: 130, Error: &job.GuestError{Name: "Cancelled", Message: "the execution was cancelled"}}, nil
 	}}
 }
 
 // testLimits do not depend on the machine.
-func testLimits() supervisor.Limits {
-	l := supervisor.DefaultLimits()
+func testLimits() job.Limits {
+	l := job.DefaultLimits()
 	l.Running = 4
 	return l
 }
@@ -181,13 +183,13 @@ func TestPanicIsAnErrorOfOneCall(t *testing.T) {
 	var log strings.Builder
 	var mu sync.Mutex
 	calls := 0
-	s := newServer(scripted{describe: func() supervisor.Description {
+	s := newServer(scripted{describe: func() job.Description {
 		if calls++; calls > 20 {
 			panic("out of cheese")
 		}
-		return supervisor.Description{Languages: pyodide.Languages}
-	}, run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
-		return supervisor.Result{Status: supervisor.Completed}, nil
+		return job.Description{Languages: pyodide.Languages}
+	}, run: func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
+		return job.Result{Status: job.Completed}, nil
 	}}, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil))
 	})
@@ -224,7 +226,7 @@ func TestCancelledNotificationEndsTheRun(t *testing.T) {
 			started, ended := make(chan string, 1), make(chan struct{})
 			run := hangs(started)
 			inner := run.run
-			run.run = func(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+			run.run = func(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 				defer close(ended)
 				return inner(ctx, p, emit)
 			}
@@ -250,10 +252,10 @@ func TestCancelledNotificationEndsTheRun(t *testing.T) {
 func TestTheEndWaitsForNoCallForEver(t *testing.T) {
 	started, never := make(chan bool), make(chan bool)
 	defer close(never)
-	s := newServer(scripted{run: func(context.Context, supervisor.Program, func(supervisor.Event)) (supervisor.Result, error) {
+	s := newServer(scripted{run: func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 		started <- true
 		<-never
-		return supervisor.Result{}, nil
+		return job.Result{}, nil
 	}}, nil)
 	s.lastWait = time.Millisecond
 	in, toServer := io.Pipe()

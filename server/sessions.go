@@ -10,6 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // minIdle is the shortest idle_timeout_seconds that makes sense.
@@ -39,17 +41,17 @@ type destroyArgs struct {
 type listSessionsArgs struct{}
 
 type sessionInfo struct {
-	SessionID          string               `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
-	Language           string               `json:"language,omitempty"`   // That of a cell that names none
-	Languages          []string             `json:"languages"`            // Those that have a process now
-	AgeSeconds         float64              `json:"age_seconds"`          // How long ago it was made
-	IdleSeconds        float64              `json:"idle_seconds"`         // How long ago it was last used
-	IdleTimeoutSeconds float64              `json:"idle_timeout_seconds"` // It ends by itself after so long without use
-	Running            bool                 `json:"running"`              // Whether a cell is running now
-	MemoryBytes        int64                `json:"memory_bytes"`         // Memory that its processes use
-	Files              int64                `json:"files"`                // How many files and folders its workspace holds
-	FileBytes          int64                `json:"file_bytes"`           // How many bytes they have
-	Packages           []supervisor.Package `json:"packages"`             // What was installed in it
+	SessionID          string        `json:"session_id"`           // The handle for run_code and the file tools. It is yours alone
+	Language           string        `json:"language,omitempty"`   // That of a cell that names none
+	Languages          []string      `json:"languages"`            // Those that have a process now
+	AgeSeconds         float64       `json:"age_seconds"`          // How long ago it was made
+	IdleSeconds        float64       `json:"idle_seconds"`         // How long ago it was last used
+	IdleTimeoutSeconds float64       `json:"idle_timeout_seconds"` // It ends by itself after so long without use
+	Running            bool          `json:"running"`              // Whether a cell is running now
+	MemoryBytes        int64         `json:"memory_bytes"`         // Memory that its processes use
+	Files              int64         `json:"files"`                // How many files and folders its workspace holds
+	FileBytes          int64         `json:"file_bytes"`           // How many bytes they have
+	Packages           []job.Package `json:"packages"`             // What was installed in it
 }
 
 type sessionsOutput struct {
@@ -211,7 +213,7 @@ func sessionText(i supervisor.SessionInfo) string {
 	return text
 }
 
-func languageNames(languages []supervisor.Language) []string {
+func languageNames(languages []job.Language) []string {
 	names := []string{} // a list, never null
 	for _, language := range languages {
 		names = append(names, string(language))

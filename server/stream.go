@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 const (
@@ -65,10 +65,10 @@ type stream struct {
 
 // notice is what the next flush says of one stream or one stage.
 type notice struct {
-	kind  supervisor.EventKind
+	kind  job.EventKind
 	name  string // of the stage
 	text  string // of the stage
-	bytes supervisor.Captured
+	bytes job.Captured
 }
 
 func newStream(ctx context.Context, session *mcp.ServerSession, token any, id string) *stream {
@@ -86,11 +86,11 @@ func newStream(ctx context.Context, session *mcp.ServerSession, token any, id st
 }
 
 // emit takes one event.
-func (s *stream) emit(e supervisor.Event) {
+func (s *stream) emit(e job.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.noticeOf(e)
-	if e.Kind == supervisor.Stage {
+	if e.Kind == job.Stage {
 		n.text = stageText(e)
 	} else {
 		n.add(e.Data)
@@ -102,19 +102,19 @@ func (s *stream) emit(e supervisor.Event) {
 }
 
 // noticeOf finds or makes the pending notice of the event's stream or stage.
-func (s *stream) noticeOf(e supervisor.Event) *notice {
+func (s *stream) noticeOf(e job.Event) *notice {
 	stages, oldest := 0, -1
 	for i, n := range s.pending {
 		if n.kind == e.Kind && n.name == e.Text {
 			return n
 		}
-		if n.kind == supervisor.Stage {
+		if n.kind == job.Stage {
 			if stages++; oldest < 0 {
 				oldest = i
 			}
 		}
 	}
-	if e.Kind == supervisor.Stage && stages == streamStages {
+	if e.Kind == job.Stage && stages == streamStages {
 		s.pending = slices.Delete(s.pending, oldest, oldest+1)
 	}
 	n := &notice{kind: e.Kind, name: e.Text}
@@ -152,7 +152,7 @@ func (s *stream) take(last bool) []*notice {
 			end = &c.Head
 		}
 		if cut := len(*end) - partialRune(*end); cut < len(*end) && !last {
-			s.noticeOf(supervisor.Event{Kind: n.kind}).add((*end)[cut:])
+			s.noticeOf(job.Event{Kind: n.kind}).add((*end)[cut:])
 			*end = (*end)[:cut]
 		}
 	}
@@ -210,12 +210,12 @@ func (s *stream) started() {
 }
 
 func (s *stream) tell(n *notice) {
-	if n.kind == supervisor.Stage {
+	if n.kind == job.Stage {
 		s.say("info", "stage", "", n.text)
 		return
 	}
 	name := outName(s.combined)
-	if n.kind == supervisor.Stderr {
+	if n.kind == job.Stderr {
 		name = "stderr"
 	}
 	if text := textOf(n.bytes).text; text != "" {
@@ -274,17 +274,17 @@ func (s *stream) message(level mcp.LoggingLevel, event, text string) {
 
 // ended tells a client that set a level how the run ended; it must be called
 // after close.
-func (s *stream) ended(status supervisor.Status, took time.Duration) {
+func (s *stream) ended(status job.Status, took time.Duration) {
 	level := mcp.LoggingLevel("info")
-	if status != supervisor.Completed {
+	if status != job.Completed {
 		level = "warning"
 	}
 	s.message(level, "ended", fmt.Sprintf("%s after %d ms", status, took.Milliseconds()))
 }
 
 // stageText writes a stage for people: "fetching numpy 2.4 of 12.1 MB".
-func stageText(e supervisor.Event) string {
-	text := supervisor.ShowLine(e.Text, maxStage)
+func stageText(e job.Event) string {
+	text := job.ShowLine(e.Text, maxStage)
 	unit, name := 1e6, "MB"
 	switch most := max(e.Done, e.Total); {
 	case most < 1e3:

@@ -19,7 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/server/stdio"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // heard is one notification as a client got it.
@@ -80,18 +81,18 @@ func callWithToken(session *mcp.ClientSession, token any) (*mcp.CallToolResult, 
 }
 
 // writes is a run that emits by script, in the bubble's time.
-func writes(script func(emit func(supervisor.EventKind, string))) scripted {
-	return scripted{run: func(_ context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-		script(func(kind supervisor.EventKind, s string) {
-			if kind == supervisor.Stage {
-				emit(supervisor.Event{Kind: kind, Text: s})
+func writes(script func(emit func(job.EventKind, string))) scripted {
+	return scripted{run: func(_ context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+		script(func(kind job.EventKind, s string) {
+			if kind == job.Stage {
+				emit(job.Event{Kind: kind, Text: s})
 				return
 			}
 			data := []byte(s)
-			emit(supervisor.Event{Kind: kind, Data: data})
+			emit(job.Event{Kind: kind, Data: data})
 			clear(data) // the receiver must not have kept it
 		})
-		return supervisor.Result{Status: supervisor.Completed, Stdout: kept("end")}, nil
+		return job.Result{Status: job.Completed, Stdout: kept("end")}, nil
 	}}
 }
 
@@ -99,9 +100,9 @@ func TestProgressIsPromptAndStrictlyIncreasing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := map[string]time.Time{}
 		var l listener
-		session := dial(t, newServer(writes(func(emit func(supervisor.EventKind, string)) {
+		session := dial(t, newServer(writes(func(emit func(job.EventKind, string)) {
 			for i := range 40 {
-				kind := []supervisor.EventKind{supervisor.Stdout, supervisor.Stderr, supervisor.Stage}[i%3]
+				kind := []job.EventKind{job.Stdout, job.Stderr, job.Stage}[i%3]
 				line := fmt.Sprintf("line-%03d", i)
 				written[line] = time.Now()
 				emit(kind, line+"\n")
@@ -140,12 +141,12 @@ func TestProgressIsPromptAndStrictlyIncreasing(t *testing.T) {
 // TestAQuietRunTellsThatItLasts to whom asked for progress: also before its first
 // word, between two, and while packages are installed.
 func TestAQuietRunTellsThatItLasts(t *testing.T) {
-	quietly := writes(func(emit func(supervisor.EventKind, string)) {
+	quietly := writes(func(emit func(job.EventKind, string)) {
 		time.Sleep(5 * time.Second)
-		emit(supervisor.Stdout, "word\n")
+		emit(job.Stdout, "word\n")
 		time.Sleep(5 * time.Second)
 	})
-	quietly.install = func(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error) {
+	quietly.install = func(context.Context, []string, func(job.Event)) ([]job.Package, error) {
 		time.Sleep(10 * time.Second)
 		return nil, nil
 	}
@@ -179,9 +180,9 @@ func TestAFloodIsCoalescedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const chunk, chunks = 32 << 10, 2000 // 64 MB in two seconds
 		var l listener
-		session := dial(t, newServer(writes(func(emit func(supervisor.EventKind, string)) {
+		session := dial(t, newServer(writes(func(emit func(job.EventKind, string)) {
 			for range chunks {
-				emit(supervisor.Stdout, strings.Repeat("é", chunk/2))
+				emit(job.Stdout, strings.Repeat("é", chunk/2))
 				time.Sleep(time.Millisecond)
 			}
 		}), nil), l.options())
@@ -227,12 +228,12 @@ func TestCharactersAreWholeWhenBytesComeOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const said = "añ€😀\n"
 		var l listener
-		session := dial(t, newServer(writes(func(emit func(supervisor.EventKind, string)) {
+		session := dial(t, newServer(writes(func(emit func(job.EventKind, string)) {
 			for i := range len(said) {
-				emit(supervisor.Stdout, said[i:i+1])
+				emit(job.Stdout, said[i:i+1])
 				time.Sleep(2 * streamPause)
 			}
-			emit(supervisor.Stdout, "€"[:2]) // never finished
+			emit(job.Stdout, "€"[:2]) // never finished
 		}), nil), l.options())
 		if _, err := callWithToken(session, 1); err != nil {
 			t.Fatal(err)
@@ -247,11 +248,11 @@ func TestCharactersAreWholeWhenBytesComeOneByOne(t *testing.T) {
 func TestALineInTwoPartsIsOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l listener
-		session := dial(t, newServer(writes(func(emit func(supervisor.EventKind, string)) {
+		session := dial(t, newServer(writes(func(emit func(job.EventKind, string)) {
 			for range 3 {
-				emit(supervisor.Stdout, "word")
+				emit(job.Stdout, "word")
 				time.Sleep(time.Millisecond)
-				emit(supervisor.Stdout, "\n")
+				emit(job.Stdout, "\n")
 				time.Sleep(time.Second / 2)
 			}
 		}), nil), l.options())
@@ -268,20 +269,20 @@ func TestALineInTwoPartsIsOneMessage(t *testing.T) {
 func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l listener
-		session := dial(t, newServer(scripted{run: func(_ context.Context, _ supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-			emit(supervisor.Event{Text: "resolving"})
+		session := dial(t, newServer(scripted{run: func(_ context.Context, _ job.Program, emit func(job.Event)) (job.Result, error) {
+			emit(job.Event{Text: "resolving"})
 			time.Sleep(2 * streamPause)
 			// Within one pause: of one stage the latest figure is enough, of
 			// two stages each is told.
 			for done := range int64(25) {
-				emit(supervisor.Event{Text: "fetching numpy", Done: done * 100_000, Total: 12_100_000})
+				emit(job.Event{Text: "fetching numpy", Done: done * 100_000, Total: 12_100_000})
 			}
-			emit(supervisor.Event{Text: "installing\nnumpy \xff"})
-			emit(supervisor.Event{Text: strings.Repeat("long ", 1000), Done: 1_500_000})
+			emit(job.Event{Text: "installing\nnumpy \xff"})
+			emit(job.Event{Text: strings.Repeat("long ", 1000), Done: 1_500_000})
 			for i := range 20 {
-				emit(supervisor.Event{Text: fmt.Sprint("step ", i)})
+				emit(job.Event{Text: fmt.Sprint("step ", i)})
 			}
-			return supervisor.Result{Status: supervisor.Completed}, nil
+			return job.Result{Status: job.Completed}, nil
 		}}, nil), l.options())
 		if _, err := callWithToken(session, 1); err != nil {
 			t.Fatal(err)
@@ -302,17 +303,17 @@ func TestStages(t *testing.T) {
 		}
 	})
 	for _, row := range []struct {
-		event supervisor.Event
+		event job.Event
 		want  string
 	}{
-		{supervisor.Event{Text: "fetching numpy", Done: 2_400_000, Total: 12_100_000}, "fetching numpy 2.4 of 12.1 MB"},
-		{supervisor.Event{Text: "fetching numpy", Done: 2_400_000}, "fetching numpy 2.4 MB"},
-		{supervisor.Event{Text: "fetching six", Done: 2_400, Total: 12_100}, "fetching six 2.4 of 12.1 kB"},
-		{supervisor.Event{Text: "fetching six", Total: 31}, "fetching six 0 of 31 bytes"},
-		{supervisor.Event{Text: "fetching six", Done: 31, Total: 31}, "fetching six 31 of 31 bytes"},
-		{supervisor.Event{Text: "fetching six", Done: 31, Total: -1}, "fetching six 31 bytes"},
-		{supervisor.Event{Text: "fetching six", Total: -1}, "fetching six"},
-		{supervisor.Event{Text: "installing\nnumpy \xff"}, `installing numpy \xff`},
+		{job.Event{Text: "fetching numpy", Done: 2_400_000, Total: 12_100_000}, "fetching numpy 2.4 of 12.1 MB"},
+		{job.Event{Text: "fetching numpy", Done: 2_400_000}, "fetching numpy 2.4 MB"},
+		{job.Event{Text: "fetching six", Done: 2_400, Total: 12_100}, "fetching six 2.4 of 12.1 kB"},
+		{job.Event{Text: "fetching six", Total: 31}, "fetching six 0 of 31 bytes"},
+		{job.Event{Text: "fetching six", Done: 31, Total: 31}, "fetching six 31 of 31 bytes"},
+		{job.Event{Text: "fetching six", Done: 31, Total: -1}, "fetching six 31 bytes"},
+		{job.Event{Text: "fetching six", Total: -1}, "fetching six"},
+		{job.Event{Text: "installing\nnumpy \xff"}, `installing numpy \xff`},
 	} {
 		if got := stageText(row.event); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
@@ -340,15 +341,15 @@ func TestLogNotificationsFollowTheLevel(t *testing.T) {
 // logAt lists what a client hears in the log of a failing run.
 func logAt(t *testing.T, era string, level mcp.LoggingLevel) string {
 	var l listener
-	run := writes(func(emit func(supervisor.EventKind, string)) {
-		emit(supervisor.Stage, "installing")
-		emit(supervisor.Stdout, "out")
-		emit(supervisor.Stderr, "err")
+	run := writes(func(emit func(job.EventKind, string)) {
+		emit(job.Stage, "installing")
+		emit(job.Stdout, "out")
+		emit(job.Stderr, "err")
 	})
 	inner := run.run
-	run.run = func(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
+	run.run = func(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 		_, err := inner(ctx, p, emit)
-		return supervisor.Result{Status: supervisor.Failed, ExitCode: 1}, err
+		return job.Result{Status: job.Failed, ExitCode: 1}, err
 	}
 	session := dialEra(t, newServer(run, nil), l.options(), era)
 	params := &mcp.CallToolParams{Name: "run_code", Arguments: json.RawMessage(anyRun)}
@@ -380,9 +381,9 @@ func logAt(t *testing.T, era string, level mcp.LoggingLevel) string {
 func TestNoNewsAfterTheResult(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	s := newServer(writes(func(emit func(supervisor.EventKind, string)) {
+	s := newServer(writes(func(emit func(job.EventKind, string)) {
 		for i := range 1000 {
-			emit(supervisor.Stdout, fmt.Sprintln(i))
+			emit(job.Stdout, fmt.Sprintln(i))
 		}
 	}), nil)
 	ended := make(chan error, 1)
@@ -417,14 +418,14 @@ func TestASlowClientDoesNotSlowARun(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ran := make(chan uint64, 1)
-	s := newServer(writes(func(emit func(supervisor.EventKind, string)) {
+	s := newServer(writes(func(emit func(job.EventKind, string)) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		chunk := strings.Repeat("x", 32<<10)
 		for range 8 << 10 { // 256 MB
-			emit(supervisor.Stdout, chunk)
-			emit(supervisor.Stage, "still here")
+			emit(job.Stdout, chunk)
+			emit(job.Stage, "still here")
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)
@@ -454,7 +455,7 @@ func FuzzStreamKeepsEveryByte(f *testing.F) {
 		s := &stream{wake: make(chan struct{}, 1)}
 		for rest := data; len(rest) > 0; {
 			n := min(int(step)+1, len(rest))
-			s.emit(supervisor.Event{Kind: supervisor.Stdout, Data: rest[:n]})
+			s.emit(job.Event{Kind: job.Stdout, Data: rest[:n]})
 			rest = rest[n:]
 		}
 		var got int64

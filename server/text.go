@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // streamText is one of the guest's streams as text: bytes that are not UTF-8
@@ -20,7 +20,7 @@ type streamText struct {
 	replaced int64 // bytes that were not UTF-8
 }
 
-func textOf(c supervisor.Captured) streamText {
+func textOf(c job.Captured) streamText {
 	if c.Omitted == 0 {
 		text, n := utf8Text(append(bytes.Clone(c.Head), c.Tail...))
 		return streamText{text: text, replaced: n}

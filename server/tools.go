@@ -10,8 +10,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
 )
 
 // addTools registers the tools.
@@ -19,7 +20,7 @@ func (s *Server) addTools() {
 	run := schemaFor[runArgs]()
 	s.describeLanguages(run)
 	run.Properties["packages"].Description += s.packageExamples()
-	run.Properties["args"].Description = strings.Join(s.each(func(l supervisor.LanguageInfo) string { return l.Arguments }), " or ") + "."
+	run.Properties["args"].Description = strings.Join(s.each(func(l job.LanguageInfo) string { return l.Arguments }), " or ") + "."
 	timeout := run.Properties["timeout_seconds"]
 	timeout.Minimum = new(minTimeout.Seconds())
 	timeout.Maximum = new(s.limits.MaxTimeout.Seconds())
@@ -39,7 +40,7 @@ func (s *Server) addTools() {
 	install := schemaFor[installArgs]()
 	install.Properties["packages"].MinItems = new(1)
 	installed := outputFor[installOutput]()
-	installed.Properties["packages"].Items = outputFor[supervisor.Package]()
+	installed.Properties["packages"].Items = outputFor[job.Package]()
 	addTool[installArgs, installOutput](s, &mcp.Tool{
 		Name:         "install_packages",
 		Title:        "Install packages",
@@ -79,8 +80,8 @@ func schemaFor[T any]() *jsonschema.Schema {
 	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[[]string]():        {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
 		reflect.TypeFor[json.RawMessage](): {Description: "Any JSON."},
-		reflect.TypeFor[supervisor.Status](): oneOf(supervisor.Completed, supervisor.Failed, supervisor.TimedOut,
-			supervisor.OutOfMemory, supervisor.Cancelled, supervisor.Crashed),
+		reflect.TypeFor[job.Status](): oneOf(job.Completed, job.Failed, job.TimedOut,
+			job.OutOfMemory, job.Cancelled, job.Crashed),
 		reflect.TypeFor[workspace.Kind](): oneOf(workspace.Regular, workspace.Folder, workspace.Link, workspace.Other),
 	}})
 	if err != nil { // T is one of this package's own types
@@ -184,6 +185,6 @@ func answer(structured any, text string, more ...mcp.Content) *mcp.CallToolResul
 func toolError(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
 		IsError: true,
-		Content: []mcp.Content{&mcp.TextContent{Text: supervisor.ShowText(err.Error())}},
+		Content: []mcp.Content{&mcp.TextContent{Text: job.ShowText(err.Error())}},
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"rillbox/pyodide"
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // golden compares got with a file of testdata, or writes it with -update.
@@ -40,7 +42,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestToolsGolden(t *testing.T) {
-	session := dial(t, newServer(says(supervisor.Result{}), nil), nil)
+	session := dial(t, newServer(says(job.Result{}), nil), nil)
 	res, err := session.ListTools(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +59,7 @@ func TestToolsGolden(t *testing.T) {
 }
 
 func TestToolsAreDescribedInFull(t *testing.T) {
-	session := dial(t, newServer(says(supervisor.Result{}), nil), nil)
+	session := dial(t, newServer(says(job.Result{}), nil), nil)
 	res, err := session.ListTools(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +111,8 @@ func walkSchema(t *testing.T, path string, schema any, root, described bool) {
 
 func TestWordsTellWhatIsInForce(t *testing.T) {
 	granting := func(flags ...string) scripted {
-		return scripted{describe: func() supervisor.Description {
-			return supervisor.Description{Languages: pyodide.Languages, Permissions: flags}
+		return scripted{describe: func() job.Description {
+			return job.Description{Languages: pyodide.Languages, Permissions: flags}
 		}}
 	}
 	limits := testLimits()
@@ -152,8 +154,8 @@ func TestWordsTellWhatIsInForce(t *testing.T) {
 }
 
 func TestListRuntimes(t *testing.T) {
-	s := newServer(scripted{describe: func() supervisor.Description {
-		return supervisor.Description{
+	s := newServer(scripted{describe: func() job.Description {
+		return job.Description{
 			Languages:   pyodide.Languages,
 			Versions:    map[string]string{"python": "3.14.2", "pyodide": "314.0.7"},
 			Permissions: []string{"--allow-net=example.com"},
@@ -210,7 +212,7 @@ func checkOutput(t *testing.T, session *mcp.ClientSession, tool string, res *mcp
 }
 
 func TestInstallPackages(t *testing.T) {
-	s := newServer(scripted{install: func(ctx context.Context, packages []string, emit func(supervisor.Event)) ([]supervisor.Package, error) {
+	s := newServer(scripted{install: func(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
 		if packages[0] == "nonesuch" {
 			return nil, fmt.Errorf("package %s is not in the index", packages[0])
 		}
@@ -218,8 +220,8 @@ func TestInstallPackages(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		emit(supervisor.Event{Kind: supervisor.Stage, Text: "fetching numpy", Done: 2_400_000, Total: 12_100_000})
-		return []supervisor.Package{{Name: "numpy", Version: "2.3.1", Source: "pyodide"}, {Name: "six", Version: "1.17.0", Source: "index", Cached: true}}, nil
+		emit(job.Event{Kind: job.Stage, Text: "fetching numpy", Done: 2_400_000, Total: 12_100_000})
+		return []job.Package{{Name: "numpy", Version: "2.3.1", Source: "pyodide"}, {Name: "six", Version: "1.17.0", Source: "index", Cached: true}}, nil
 	}}, func(o *Options) {
 		limits := testLimits()
 		limits.InstallTimeout = 1e6

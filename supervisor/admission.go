@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"rillbox/supervisor/job"
 )
 
 // BusyError says that no more runs can be taken now, by the server or, with
@@ -36,7 +38,7 @@ type admission struct {
 	mu      sync.Mutex
 	free    int
 	room    int // how many more may wait
-	limits  Limits
+	limits  job.Limits
 	running map[string]int
 	clients []string            // those with waiting runs, in turn
 	waiting map[string][]*place // a client's runs, oldest first
@@ -48,7 +50,7 @@ type place struct {
 	lost bool          // to another client's; read it after turn
 }
 
-func newAdmission(limits Limits) *admission {
+func newAdmission(limits job.Limits) *admission {
 	return &admission{free: limits.Running, room: limits.Waiting, limits: limits, running: map[string]int{}, waiting: map[string][]*place{}}
 }
 

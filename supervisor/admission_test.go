@@ -6,11 +6,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"rillbox/supervisor/job"
 )
 
 func TestAdmissionIsFairBetweenClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(Limits{Running: 1, Waiting: 10})
+		a := newAdmission(job.Limits{Running: 1, Waiting: 10})
 		leave, err := a.enter(t.Context(), "first")
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +45,7 @@ func TestAdmissionIsFairBetweenClients(t *testing.T) {
 
 func TestAdmissionRefusesWhenFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAdmission(Limits{Running: 1, Waiting: 1})
+		a := newAdmission(job.Limits{Running: 1, Waiting: 1})
 		leave, _ := a.enter(t.Context(), "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
@@ -77,7 +79,7 @@ func TestAdmissionRefusesWhenFull(t *testing.T) {
 func TestAdmissionIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, queue = 4, 8
-		a := newAdmission(Limits{Running: places, Waiting: queue})
+		a := newAdmission(job.Limits{Running: places, Waiting: queue})
 		var mu sync.Mutex
 		busy, running := map[string]int{}, map[string]int{}
 		count := func(of map[string]int, client string, more int) {

@@ -9,22 +9,25 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // process is what a session has of one language: its child, and what is known of it.
 // Who has the session's turn may use it; what info tells of is under the session's mu.
 type process struct {
 	// session is the child; nil when there is none yet, or none any more.
-	session Session
+	session job.Session
 	lost    string // why a child is gone, until the client was told
 
 	running  bool
 	memory   func() int64 // nil without a child
-	packages []Package
+	packages []job.Package
 }
 
 // process is the session's of a language. The caller has the turn.
-func (o *openSession) process(language Language) *process {
+func (o *openSession) process(language job.Language) *process {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	p := o.processes[language]
@@ -36,7 +39,7 @@ func (o *openSession) process(language Language) *process {
 }
 
 // run runs one cell, in a new child if there is none. The caller has the turn.
-func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, emit func(Event)) (Result, error) {
+func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.Program, emit func(job.Event)) (job.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })()
@@ -47,7 +50,7 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 	}
 	if in.session == nil {
 		if err := o.full(); err != nil {
-			return Result{}, err
+			return job.Result{}, err
 		}
 		options := o.options
 		options.Language = p.Language
@@ -56,7 +59,7 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 			return cancelledBefore(ctx, o), nil
 		}
 		if err != nil {
-			return Result{}, err
+			return job.Result{}, err
 		}
 		in.session = session
 	}
@@ -64,9 +67,9 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 		notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", in.lost))
 	}
 	o.set(in, true)
-	if p.onlyOpen {
+	if p.OnlyOpen {
 		o.set(in, false)
-		return Result{Status: Completed}, nil
+		return job.Result{Status: job.Completed}, nil
 	}
 	within := o.watchQuota(cancel)
 	result, err := in.session.Run(ctx, p, emit)
@@ -84,19 +87,19 @@ func (o *openSession) run(ctx context.Context, opener SessionOpener, p Program, 
 		why = errReset
 	}
 	if errors.Is(context.Cause(ctx), errQuota) && err == nil {
-		result.Status, result.ExitCode = Failed, 1
-		result.Error = &GuestError{Name: "DiskQuotaExceeded", Message: errQuota.Error()}
+		result.Status, result.ExitCode = job.Failed, 1
+		result.Error = &job.GuestError{Name: "DiskQuotaExceeded", Message: errQuota.Error()}
 	}
 	switch {
 	case err != nil:
 		o.drop(in, "Rillbox failed: "+err.Error())
 	case why != nil:
-		result.State = StateLost
+		result.State = job.StateLost
 		if result.Error != nil {
-			result.Error = &GuestError{Name: result.Error.Name, Message: "the cell was cancelled: " + why.Error()}
+			result.Error = &job.GuestError{Name: result.Error.Name, Message: "the cell was cancelled: " + why.Error()}
 		}
-	case result.State == StateLost || sessionEnded(in.session):
-		result.State = StateLost
+	case result.State == job.StateLost || sessionEnded(in.session):
+		result.State = job.StateLost
 		reason := string(result.Status)
 		if result.Error != nil {
 			reason = result.Error.Message
@@ -116,8 +119,8 @@ func (o *openSession) full() error {
 	most := o.files.Options()
 	used, _ := o.files.Usage() // it was closed: the session has just ended
 	if most.Bytes > 0 && used.Bytes > most.Bytes || most.Files > 0 && used.Files > most.Files {
-		return &ProgramError{fmt.Sprintf("the session's workspace holds %d files and folders with %d bytes, and may hold %d with %d: delete some with delete_file, or all with reset_session and files true",
-			used.Files, used.Bytes, most.Files, most.Bytes)}
+		return job.Refuse("the session's workspace holds %d files and folders with %d bytes, and may hold %d with %d: delete some with delete_file, or all with reset_session and files true",
+			used.Files, used.Bytes, most.Files, most.Bytes)
 	}
 	return nil
 }
@@ -134,7 +137,7 @@ func (o *openSession) watchQuota(end context.CancelCauseFunc) (within func() boo
 	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		looks := time.NewTicker(diskLooks * busyInterval)
+		looks := time.NewTicker(sandbox.DiskLooks * sandbox.BusyInterval)
 		defer looks.Stop()
 		for {
 			select {
@@ -154,7 +157,7 @@ func (o *openSession) watchQuota(end context.CancelCauseFunc) (within func() boo
 	}
 }
 
-func sessionEnded(s Session) bool {
+func sessionEnded(s job.Session) bool {
 	select {
 	case <-s.Ended():
 		return true
@@ -174,7 +177,7 @@ func (o *openSession) drop(p *process, reason string) {
 
 // dropAll ends the child of a language or, where it is empty, all. The caller has
 // the turn.
-func (o *openSession) dropAll(language Language) {
+func (o *openSession) dropAll(language job.Language) {
 	o.mu.Lock()
 	var all []*process
 	for of, p := range o.processes {
@@ -198,7 +201,7 @@ func (o *openSession) set(p *process, running bool) {
 }
 
 // keep notes what a cell installed.
-func (o *openSession) keep(p *process, packages []Package) {
+func (o *openSession) keep(p *process, packages []job.Package) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, of := range packages {

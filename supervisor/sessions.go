@@ -5,7 +5,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -14,6 +13,9 @@ import (
 	"time"
 
 	"rillbox/workspace"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // SessionRequest says what session a client wants.
@@ -22,7 +24,7 @@ type SessionRequest struct {
 	// ID is a handle of the client's choice; empty for one that is made up.
 	ID string
 	// Language, if any, is that of cells that name none, and has a process at once.
-	Language Language
+	Language job.Language
 	// Permissions narrow what the operator granted to each language, as
 	// Program.Permissions do.
 	Permissions []string
@@ -38,9 +40,9 @@ type SessionInfo struct {
 	ID string
 	// Language is that of a cell that names none; empty before the first one that
 	// does.
-	Language Language
+	Language job.Language
 	// Languages have a process now.
-	Languages     []Language
+	Languages     []job.Language
 	Created, Used time.Time
 	// Idle is how long it lasts after Used.
 	Idle time.Duration
@@ -49,7 +51,7 @@ type SessionInfo struct {
 	// Memory is what its processes use, in bytes.
 	Memory   int64
 	Files    workspace.Usage
-	Packages []Package
+	Packages []job.Package
 }
 
 // sessions are those of all clients, by handle.
@@ -82,7 +84,7 @@ type openSession struct {
 	request SessionRequest
 	// options are those that its processes are opened with; files is the same
 	// workspace, and own says that it goes with the session.
-	options SessionOptions
+	options job.SessionOptions
 	files   *workspace.Dir
 	own     bool
 	created time.Time
@@ -91,9 +93,9 @@ type openSession struct {
 
 	turn *admission // of one place: whoever has it may use the processes
 
-	mu        sync.Mutex // of what follows
-	language  Language   // of a cell that names none
-	processes map[Language]*process
+	mu        sync.Mutex   // of what follows
+	language  job.Language // of a cell that names none
+	processes map[job.Language]*process
 	expiry    *time.Timer
 	used      time.Time
 	users     int // calls that go on or wait
@@ -131,16 +133,16 @@ func (s *Supervisor) Shared() *Shared { return s.sessions.shared }
 // whether the session is another's, has ended or never was.
 func noSession(id string) error {
 	if id == DefaultHandle {
-		return &ProgramError{"you have no default session yet, or it has ended: write_file makes it, and run_code with session_id " + DefaultHandle}
+		return job.Refuse("you have no default session yet, or it has ended: write_file makes it, and run_code with session_id %s", DefaultHandle)
 	}
-	return &ProgramError{fmt.Sprintf("there is no session %.80q of yours: it has ended (after its idle time, or destroyed), or it never was; create_session makes a new one, and run_code and write_file make one of a name of your choice (letters, digits, dots, dashes, underscores)", id)}
+	return job.Refuse("there is no session %.80q of yours: it has ended (after its idle time, or destroyed), or it never was; create_session makes a new one, and run_code and write_file make one of a name of your choice (letters, digits, dots, dashes, underscores)", id)
 }
 
 // CreateSession makes a session. One of a language has its process, with its packages,
 // when CreateSession returns.
-func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit func(Event)) (SessionInfo, error) {
+func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit func(job.Event)) (SessionInfo, error) {
 	if r.Language == "" && len(r.Packages) > 0 {
-		return SessionInfo{}, &ProgramError{"packages are a language's: name the language, too"}
+		return SessionInfo{}, job.Refuse("packages are a language's: name the language, too")
 	}
 	s.sessions.making.Lock()
 	o, err := s.newSession(r)
@@ -151,9 +153,9 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 	if r.Language == "" {
 		return o.info(), nil
 	}
-	result, err := s.runIn(ctx, o, Program{Client: r.Client, Language: r.Language, Packages: r.Packages, onlyOpen: len(r.Packages) == 0}, emit)
+	result, err := s.runIn(ctx, o, job.Program{Client: r.Client, Language: r.Language, Packages: r.Packages, OnlyOpen: len(r.Packages) == 0}, emit)
 	if err == nil && result.Error != nil {
-		err = &ProgramError{fmt.Sprintf("%s: %s", result.Error.Name, result.Error.Message)}
+		err = job.Refuse("%s: %s", result.Error.Name, result.Error.Message)
 	}
 	if err != nil {
 		s.endSession(o, err)
@@ -181,19 +183,19 @@ func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 	case r.Idle == 0:
 		r.Idle = s.limits.SessionIdle
 	case r.Idle < 0 || r.Idle > s.limits.MaxSessionIdle:
-		return nil, &ProgramError{fmt.Sprintf("an idle timeout of %v is not between 0 and %v, the most that this server allows", r.Idle, s.limits.MaxSessionIdle)}
+		return nil, job.Refuse("an idle timeout of %v is not between 0 and %v, the most that this server allows", r.Idle, s.limits.MaxSessionIdle)
 	}
 	if r.ID == "" {
 		r.ID = NewID()
 	} else if !chosenHandle.MatchString(r.ID) || madeHandle.MatchString(r.ID) {
-		return nil, &ProgramError{fmt.Sprintf("%.80q can't name a session: use up to 64 letters, digits, dots, dashes and underscores", r.ID)}
+		return nil, job.Refuse("%.80q can't name a session: use up to 64 letters, digits, dots, dashes and underscores", r.ID)
 	}
 	o := &openSession{
 		id: r.ID, request: r, language: r.Language,
-		options: SessionOptions{Permissions: r.Permissions},
+		options: job.SessionOptions{Permissions: r.Permissions},
 		created: time.Now(), used: time.Now(),
-		turn:      newAdmission(Limits{Running: 1, Waiting: math.MaxInt}), // use bounds them
-		processes: map[Language]*process{},
+		turn:      newAdmission(job.Limits{Running: 1, Waiting: math.MaxInt}), // use bounds them
+		processes: map[job.Language]*process{},
 	}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
 	if err := o.openFiles(s.sessions.shared, s.limits, s.sessions.quota(r.Client, s.limits)); err != nil {
@@ -211,15 +213,15 @@ func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 
 // languageOf is the language of a cell: the one that it names, which is from then on
 // that of cells that name none.
-func (s *Supervisor) languageOf(o *openSession, named Language) (Language, error) {
+func (s *Supervisor) languageOf(o *openSession, named job.Language) (job.Language, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if named == "" && o.language == "" {
-		return "", &ProgramError{fmt.Sprintf("session %q has had no cell yet that named its language: name one, %s", o.id, s.languageList())}
+		return "", job.Refuse("session %q has had no cell yet that named its language: name one, %s", o.id, s.languageList())
 	}
 	if named != "" {
-		if _, ok := s.byLanguage[named].(SessionOpener); !ok {
-			return "", &ProgramError{fmt.Sprintf("language %q has no sessions", named)}
+		if _, ok := s.byLanguage[named].(job.SessionOpener); !ok {
+			return "", job.Refuse("language %q has no sessions", named)
 		}
 		o.language = named
 	}
@@ -227,13 +229,13 @@ func (s *Supervisor) languageOf(o *openSession, named Language) (Language, error
 }
 
 // openFiles gives the session its workspace.
-func (o *openSession) openFiles(shared *Shared, limits Limits, quota *workspace.Quota) error {
+func (o *openSession) openFiles(shared *Shared, limits job.Limits, quota *workspace.Quota) error {
 	options := workspace.Options{Bytes: limits.Disk, Files: limits.Files, Quota: quota}
 	if shared != nil {
 		o.options.Workspace, o.options.ReadOnly = shared.Path, shared.ReadOnly
 		options = workspace.Options{ReadOnly: shared.ReadOnly}
 	} else {
-		dir, err := NewRunDir()
+		dir, err := sandbox.NewRunDir()
 		if err != nil {
 			return err
 		}
@@ -242,7 +244,7 @@ func (o *openSession) openFiles(shared *Shared, limits Limits, quota *workspace.
 	files, err := workspace.Open(o.options.Workspace, options)
 	if err != nil {
 		if o.own {
-			removeRunDir(o.options.Workspace)
+			sandbox.RemoveRunDir(o.options.Workspace)
 		}
 		return err
 	}
@@ -251,7 +253,7 @@ func (o *openSession) openFiles(shared *Shared, limits Limits, quota *workspace.
 }
 
 // quota is that of a client's sessions; nil when all of them, each full, hold no more.
-func (all *sessions) quota(client string, limits Limits) *workspace.Quota {
+func (all *sessions) quota(client string, limits job.Limits) *workspace.Quota {
 	if int64(limits.Sessions) <= limits.ClientDisk/limits.Disk {
 		return nil
 	}
@@ -266,7 +268,7 @@ func (all *sessions) quota(client string, limits Limits) *workspace.Quota {
 }
 
 // add takes a session in, within the limits.
-func (all *sessions) add(o *openSession, limits Limits) error {
+func (all *sessions) add(o *openSession, limits job.Limits) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.closed {
@@ -274,7 +276,7 @@ func (all *sessions) add(o *openSession, limits Limits) error {
 	}
 	key := sessionKey{o.request.Client, o.id}
 	if all.open[key] != nil {
-		return &ProgramError{fmt.Sprintf("there is a session %q of yours already: use it, or destroy it with destroy_session", o.id)}
+		return job.Refuse("there is a session %q of yours already: use it, or destroy it with destroy_session", o.id)
 	}
 	of := 0
 	for _, other := range all.open {
@@ -284,9 +286,9 @@ func (all *sessions) add(o *openSession, limits Limits) error {
 	}
 	switch {
 	case of >= limits.Sessions:
-		return &ProgramError{fmt.Sprintf("you have %d sessions, which is all that one client may have: destroy one with destroy_session (list_sessions names them)", of)}
+		return job.Refuse("you have %d sessions, which is all that one client may have: destroy one with destroy_session (list_sessions names them)", of)
 	case len(all.open) >= limits.AllSessions:
-		return &ProgramError{fmt.Sprintf("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(all.open))}
+		return job.Refuse("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(all.open))
 	}
 	if all.open == nil {
 		all.open = map[sessionKey]*openSession{}
@@ -322,25 +324,25 @@ func (s *Supervisor) sessionsOf(client string) []*openSession {
 // RunCell runs a program as a cell of a session of its client's: in the process that
 // the session has of the program's language, or else of that of the last cell. Cells
 // of one session run one after the other.
-func (s *Supervisor) RunCell(ctx context.Context, id string, p Program, emit func(Event)) (Result, error) {
+func (s *Supervisor) RunCell(ctx context.Context, id string, p job.Program, emit func(job.Event)) (job.Result, error) {
 	o, err := s.find(p.Client, id)
 	if err != nil {
-		return Result{}, err
+		return job.Result{}, err
 	}
 	if p.Permissions != nil {
-		return Result{}, &ProgramError{"permissions are a session's, not a cell's: give them to create_session"}
+		return job.Result{}, job.Refuse("permissions are a session's, not a cell's: give them to create_session")
 	}
 	return s.runIn(ctx, o, p, emit)
 }
 
-func (s *Supervisor) runIn(ctx context.Context, o *openSession, p Program, emit func(Event)) (Result, error) {
+func (s *Supervisor) runIn(ctx context.Context, o *openSession, p job.Program, emit func(job.Event)) (job.Result, error) {
 	if err := o.use(); err != nil {
-		return Result{}, err
+		return job.Result{}, err
 	}
 	defer o.leave()
 	var err error
 	if p.Language, err = s.languageOf(o, p.Language); err != nil {
-		return Result{}, err
+		return job.Result{}, err
 	}
 	return s.run(ctx, p, o, emit)
 }
@@ -453,7 +455,7 @@ func (s *Supervisor) ListSessions(client string) []SessionInfo {
 // Reset says what of a session is reset: its variables, which are all that a process
 // keeps, those of one language or of all, and its files.
 type Reset struct {
-	Language         Language // empty for all
+	Language         job.Language // empty for all
 	Variables, Files bool
 }
 
@@ -465,7 +467,7 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Rese
 		return SessionInfo{}, err
 	}
 	if r.Files && !o.own {
-		return SessionInfo{}, &ProgramError{"the session's files are in a directory of the operator's own, which is not emptied: delete_file deletes one"}
+		return SessionInfo{}, job.Refuse("the session's files are in a directory of the operator's own, which is not emptied: delete_file deletes one")
 	}
 	if err := o.use(); err != nil {
 		return SessionInfo{}, err
@@ -491,7 +493,7 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Rese
 
 // cancelCells cancels the calls of a session that run or wait, of one language or,
 // where it is empty, of all.
-func (s *Supervisor) cancelCells(o *openSession, language Language, why error) {
+func (s *Supervisor) cancelCells(o *openSession, language job.Language, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.running {
@@ -544,7 +546,7 @@ func (s *Supervisor) endSession(o *openSession, why error) {
 // closeFiles gives up the workspace, which goes if it is the session's own.
 func (o *openSession) closeFiles() {
 	if err := o.files.Close(); err == nil && o.own {
-		removeRunDir(o.options.Workspace)
+		sandbox.RemoveRunDir(o.options.Workspace)
 	}
 }
 
@@ -597,7 +599,7 @@ func (s *Supervisor) Workspaces(client string) map[string]*workspace.Dir {
 // Complete gives the names that may stand in place of the last word of text, in
 // the last cell's language; none while a cell runs.
 func (s *Supervisor) Complete(ctx context.Context, client, id, text string) (names []string, err error) {
-	err = s.ask(client, id, func(session Session) error {
+	err = s.ask(client, id, func(session job.Session) error {
 		names, err = session.Complete(ctx, text)
 		return err
 	})
@@ -607,7 +609,7 @@ func (s *Supervisor) Complete(ctx context.Context, client, id, text string) (nam
 // Unfinished says whether text, as it is typed, waits for another line, in the last
 // cell's language; no text does while a cell runs.
 func (s *Supervisor) Unfinished(ctx context.Context, client, id, text string) (waits bool, err error) {
-	err = s.ask(client, id, func(session Session) error {
+	err = s.ask(client, id, func(session job.Session) error {
 		waits, err = session.Unfinished(ctx, text)
 		return err
 	})
@@ -616,7 +618,7 @@ func (s *Supervisor) Unfinished(ctx context.Context, client, id, text string) (w
 
 // ask asks the child of the last cell's language something, if there is one and no
 // cell runs.
-func (s *Supervisor) ask(client, id string, question func(Session) error) error {
+func (s *Supervisor) ask(client, id string, question func(job.Session) error) error {
 	o, err := s.find(client, id)
 	if err != nil {
 		return err

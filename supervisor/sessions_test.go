@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rillbox/supervisor/job"
 )
 
 // cells is a toolchain whose sessions count their cells: a cell's value is its
@@ -25,19 +27,19 @@ type cells struct {
 	opening chan bool
 }
 
-func (c *cells) Describe() Description {
-	return Description{Languages: []LanguageInfo{{Name: Python}, {Name: JavaScript}}}
+func (c *cells) Describe() job.Description {
+	return job.Description{Languages: []job.LanguageInfo{{Name: job.Python}, {Name: job.JavaScript}}}
 }
-func (c *cells) Prepare(context.Context, func(Event)) error { return nil }
-func (c *cells) Install(context.Context, []string, func(Event)) ([]Package, error) {
+func (c *cells) Prepare(context.Context, func(job.Event)) error { return nil }
+func (c *cells) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
 func (c *cells) Close() {}
-func (c *cells) Run(context.Context, Program, func(Event)) (Result, error) {
-	return Result{Status: Completed}, nil
+func (c *cells) Run(context.Context, job.Program, func(job.Event)) (job.Result, error) {
+	return job.Result{Status: job.Completed}, nil
 }
 
-func (c *cells) OpenSession(ctx context.Context, o SessionOptions, _ func(Event)) (Session, error) {
+func (c *cells) OpenSession(ctx context.Context, o job.SessionOptions, _ func(job.Event)) (job.Session, error) {
 	if c.opening != nil {
 		c.opening <- true
 		<-ctx.Done()
@@ -51,25 +53,25 @@ func (c *cells) OpenSession(ctx context.Context, o SessionOptions, _ func(Event)
 }
 
 type countedSession struct {
-	options SessionOptions
+	options job.SessionOptions
 	count   int
 	end     sync.Once
 	ended   chan struct{}
 }
 
-func (s *countedSession) Run(ctx context.Context, cell Program, _ func(Event)) (Result, error) {
+func (s *countedSession) Run(ctx context.Context, cell job.Program, _ func(job.Event)) (job.Result, error) {
 	s.count++
-	r := Result{Status: Completed, Value: []byte(fmt.Sprint(s.count))}
+	r := job.Result{Status: job.Completed, Value: []byte(fmt.Sprint(s.count))}
 	switch cell.Code {
 	case "die":
 		s.Close()
-		r = Result{Status: Crashed, State: StateLost, Error: &GuestError{Name: "Crashed", Message: "it died"}}
+		r = job.Result{Status: job.Crashed, State: job.StateLost, Error: &job.GuestError{Name: "Crashed", Message: "it died"}}
 	case "wait":
 		<-ctx.Done()
-		r = Result{Status: Cancelled, State: StateKept, Error: &GuestError{Name: "Cancelled", Message: "its state is kept"}}
+		r = job.Result{Status: job.Cancelled, State: job.StateKept, Error: &job.GuestError{Name: "Cancelled", Message: "its state is kept"}}
 	}
 	for _, name := range cell.Packages {
-		r.Packages = append(r.Packages, Package{Name: name})
+		r.Packages = append(r.Packages, job.Package{Name: name})
 	}
 	return r, nil
 }
@@ -81,23 +83,23 @@ func (s *countedSession) Close()                                             { s
 
 func withCells(t *testing.T) (*Supervisor, *cells) {
 	c := &cells{}
-	s := New(DefaultLimits(), slog.New(slog.DiscardHandler), c)
+	s := New(job.DefaultLimits(), slog.New(slog.DiscardHandler), c)
 	t.Cleanup(s.Close)
 	return s, c
 }
 
 func create(t *testing.T, s *Supervisor, client string) string {
 	t.Helper()
-	info, err := s.CreateSession(t.Context(), SessionRequest{Client: client, Language: Python}, func(Event) {})
+	info, err := s.CreateSession(t.Context(), SessionRequest{Client: client, Language: job.Python}, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return info.ID
 }
 
-func cell(t *testing.T, s *Supervisor, client, id, code string) Result {
+func cell(t *testing.T, s *Supervisor, client, id, code string) job.Result {
 	t.Helper()
-	r, err := s.RunCell(t.Context(), id, Program{Client: client, Language: Python, Code: code}, func(Event) {})
+	r, err := s.RunCell(t.Context(), id, job.Program{Client: client, Language: job.Python, Code: code}, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestSessionsAreBoundToTheirClient(t *testing.T) {
 	ctx := t.Context()
 	calls := map[string]func(id string) error{
 		"RunCell": func(id string) error {
-			_, err := s.RunCell(ctx, id, Program{Client: "b", Language: Python}, func(Event) {})
+			_, err := s.RunCell(ctx, id, job.Program{Client: "b", Language: job.Python}, func(job.Event) {})
 			return err
 		},
 		"ResetSession":   func(id string) error { _, err := s.ResetSession(ctx, "b", id, Reset{Variables: true}); return err },
@@ -170,7 +172,7 @@ func TestALostSessionRestartsWithItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := cell(t, s, "a", id, "die")
-	if r.State != StateLost || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "lost") {
+	if r.State != job.StateLost || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "lost") {
 		t.Errorf("the cell that died: %+v", r)
 	}
 	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" {
@@ -192,12 +194,12 @@ func TestALostSessionRestartsWithItsFiles(t *testing.T) {
 func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
 	s, c := withCells(t)
 	id := create(t, s, "a")
-	running := make(chan Result)
+	running := make(chan job.Result)
 	go func() { running <- cell(t, s, "a", id, "wait") }()
 	for !s.ListSessions("a")[0].Running {
 		time.Sleep(time.Millisecond)
 	}
-	queued := make(chan Result)
+	queued := make(chan job.Result)
 	go func() { queued <- cell(t, s, "a", id, "") }()
 	for cells := 0; cells < 2; time.Sleep(time.Millisecond) { // both can be cancelled
 		s.mu.Lock()
@@ -207,10 +209,10 @@ func TestResetKeepsTheFilesAndTheHandle(t *testing.T) {
 	if _, err := s.ResetSession(t.Context(), "a", id, Reset{Variables: true}); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-queued; r.Status != Cancelled || r.State != StateLost {
+	if r := <-queued; r.Status != job.Cancelled || r.State != job.StateLost {
 		t.Errorf("the cell that waited: %+v", r)
 	}
-	if r := <-running; r.Status != Cancelled || r.State != StateLost || r.Error.Message != "the cell was cancelled: the session was reset" {
+	if r := <-running; r.Status != job.Cancelled || r.State != job.StateLost || r.Error.Message != "the cell was cancelled: the session was reset" {
 		t.Errorf("the cell that ran: %+v %+v", r, r.Error)
 	}
 	if r := cell(t, s, "a", id, ""); string(r.Value) != "1" || len(r.Notes) != 0 {
@@ -226,13 +228,13 @@ func TestSessionLimits(t *testing.T) {
 	for range s.Limits().Sessions {
 		create(t, s, "a")
 	}
-	_, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Language: Python}, func(Event) {})
+	_, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Language: job.Python}, func(job.Event) {})
 	if err == nil || !strings.Contains(err.Error(), "destroy_session") {
 		t.Errorf("one more gave %v", err)
 	}
 	create(t, s, "b")
-	for _, r := range []SessionRequest{{Language: "cobol"}, {Language: Python, Idle: -1}, {Language: Python, Idle: 2 * s.Limits().MaxSessionIdle}} {
-		if _, err := s.CreateSession(t.Context(), r, func(Event) {}); err == nil {
+	for _, r := range []SessionRequest{{Language: "cobol"}, {Language: job.Python, Idle: -1}, {Language: job.Python, Idle: 2 * s.Limits().MaxSessionIdle}} {
+		if _, err := s.CreateSession(t.Context(), r, func(job.Event) {}); err == nil {
 			t.Errorf("%+v made a session", r)
 		}
 	}
@@ -274,7 +276,7 @@ func TestSessionsOfAClientsChoice(t *testing.T) {
 		if r := cell(t, s, "b", id, ""); string(r.Value) != "1" {
 			t.Errorf("two clients share %s", id)
 		}
-		if _, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", ID: id}, func(Event) {}); err == nil || !strings.Contains(err.Error(), "already") {
+		if _, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", ID: id}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "already") {
 			t.Errorf("a second %s: %v", id, err)
 		}
 		if err := s.DestroySession("a", id); err != nil {
@@ -295,14 +297,14 @@ func TestSessionsOfAClientsChoice(t *testing.T) {
 // state, and lost, reset and told of apart.
 func TestASessionHasAProcessOfEachLanguage(t *testing.T) {
 	s, c := withCells(t)
-	info, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Permissions: []string{"--deny-net"}}, func(Event) {})
+	info, err := s.CreateSession(t.Context(), SessionRequest{Client: "a", Permissions: []string{"--deny-net"}}, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(language Language, code string) (Result, error) {
-		return s.RunCell(t.Context(), info.ID, Program{Client: "a", Language: language, Code: code, Packages: []string{"one"}}, func(Event) {})
+	run := func(language job.Language, code string) (job.Result, error) {
+		return s.RunCell(t.Context(), info.ID, job.Program{Client: "a", Language: language, Code: code, Packages: []string{"one"}}, func(job.Event) {})
 	}
-	want := func(language Language, code, value string) Result {
+	want := func(language job.Language, code, value string) job.Result {
 		t.Helper()
 		r, err := run(language, code)
 		if err != nil || value != string(r.Value) || r.Language == "" || language != "" && r.Language != language {
@@ -319,34 +321,34 @@ func TestASessionHasAProcessOfEachLanguage(t *testing.T) {
 	if _, err := run("cobol", ""); err == nil {
 		t.Error("it speaks cobol")
 	}
-	want(Python, "", "1")
-	want(JavaScript, "", "1")
-	want(Python, "", "2")
+	want(job.Python, "", "1")
+	want(job.JavaScript, "", "1")
+	want(job.Python, "", "2")
 	want("", "", "3")
-	want(JavaScript, "", "2")
+	want(job.JavaScript, "", "2")
 	want("", "", "3")
-	if a, b := c.opened[0].options, c.opened[1].options; len(c.opened) != 2 || a.Language != Python || b.Language != JavaScript || a.Workspace != b.Workspace || a.Permissions[0] != b.Permissions[0] {
+	if a, b := c.opened[0].options, c.opened[1].options; len(c.opened) != 2 || a.Language != job.Python || b.Language != job.JavaScript || a.Workspace != b.Workspace || a.Permissions[0] != b.Permissions[0] {
 		t.Errorf("%+v and %+v", a, b)
 	}
 	list := s.ListSessions("a")
-	if i := list[0]; len(list) != 1 || fmt.Sprint(i.Languages) != "[javascript python]" || i.Language != JavaScript || i.Memory != 14 || fmt.Sprint(i.Packages) != "[{one   true} {one   true}]" {
+	if i := list[0]; len(list) != 1 || fmt.Sprint(i.Languages) != "[javascript python]" || i.Language != job.JavaScript || i.Memory != 14 || fmt.Sprint(i.Packages) != "[{one   true} {one   true}]" {
 		t.Errorf("%+v", i)
 	}
-	if r := want(Python, "die", ""); r.State != StateLost {
+	if r := want(job.Python, "die", ""); r.State != job.StateLost {
 		t.Errorf("%+v", r)
 	}
-	want(JavaScript, "", "4")
-	want(Python, "", "1")
-	if i, err := s.ResetSession(t.Context(), "a", info.ID, Reset{Variables: true, Language: JavaScript}); err != nil || fmt.Sprint(i.Languages) != "[python]" {
+	want(job.JavaScript, "", "4")
+	want(job.Python, "", "1")
+	if i, err := s.ResetSession(t.Context(), "a", info.ID, Reset{Variables: true, Language: job.JavaScript}); err != nil || fmt.Sprint(i.Languages) != "[python]" {
 		t.Errorf("%+v %v", i, err)
 	}
-	want(Python, "", "2")
-	want(JavaScript, "", "1")
+	want(job.Python, "", "2")
+	want(job.JavaScript, "", "1")
 	if i, err := s.ResetSession(t.Context(), "a", info.ID, Reset{Variables: true}); err != nil || len(i.Languages)+len(i.Packages) > 0 || i.Memory != 0 {
 		t.Errorf("%+v %v", i, err)
 	}
-	want(Python, "", "1")
-	want(JavaScript, "", "1")
+	want(job.Python, "", "1")
+	want(job.JavaScript, "", "1")
 	if err := s.DestroySession("a", info.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -399,12 +401,12 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 		defer mu.Unlock()
 		order = append(order, what)
 	}
-	run := func(ctx context.Context, name, code string) (Result, error) {
-		return s.RunCell(ctx, id, Program{
-			Client: "a", Language: Python, Code: code,
+	run := func(ctx context.Context, name, code string) (job.Result, error) {
+		return s.RunCell(ctx, id, job.Program{
+			Client: "a", Language: job.Python, Code: code,
 			Before: func() error { note("before " + name); return nil },
 			After:  func() { note("after " + name) },
-		}, func(Event) {})
+		}, func(job.Event) {})
 	}
 	first, end := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -427,13 +429,13 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 	waits(2)
 	queued, give := context.WithCancel(t.Context())
 	all.Go(func() {
-		if r, err := run(queued, "three", ""); err != nil || r.Status != Cancelled || r.State != StateKept {
+		if r, err := run(queued, "three", ""); err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
 			t.Errorf("cancelled in the queue: %+v %v", r, err)
 		}
 	})
 	waits(3)
 	give()
-	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: "cobol", Before: func() error { note("refused"); return nil }}, func(Event) {}); err == nil {
+	if _, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: "cobol", Before: func() error { note("refused"); return nil }}, func(job.Event) {}); err == nil {
 		t.Error("a cell in an unknown language ran")
 	}
 	end()
@@ -442,7 +444,7 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 		t.Errorf("have %s, want %s", have, want)
 	}
 	unable := errors.New("no room")
-	if _, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: Python, Before: func() error { return unable }}, func(Event) {}); !errors.Is(err, unable) {
+	if _, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: job.Python, Before: func() error { return unable }}, func(job.Event) {}); !errors.Is(err, unable) {
 		t.Errorf("refused by Before: %v", err)
 	}
 	if r := cell(t, s, "a", id, ""); string(r.Value) != "3" {
@@ -499,17 +501,17 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				var expired []string
 				s.OnExpiry(func(client string) { expired = append(expired, client) })
 				id := create(t, s, "a")
-				waiting := make(chan Result, 1)
+				waiting := make(chan job.Result, 1)
 				if name != "idle" {
 					go func() {
-						r, _ := s.RunCell(context.Background(), id, Program{Client: "a", Language: Python, Code: "wait"}, func(Event) {})
+						r, _ := s.RunCell(context.Background(), id, job.Program{Client: "a", Language: job.Python, Code: "wait"}, func(job.Event) {})
 						waiting <- r
 					}()
 					synctest.Wait()
 				}
 				end(t, s, id)
 				if name != "idle" {
-					if r := <-waiting; r.Status != Cancelled || name != "server" && (r.State != StateLost || strings.Contains(r.Error.Message, "kept")) {
+					if r := <-waiting; r.Status != job.Cancelled || name != "server" && (r.State != job.StateLost || strings.Contains(r.Error.Message, "kept")) {
 						t.Errorf("the cell that ran: %+v %+v", r, r.Error)
 					}
 				}
@@ -525,8 +527,8 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				if name != "idle" && len(expired) > 0 {
 					t.Errorf("later it was told to %v that a session expired", expired)
 				}
-				_, err := s.RunCell(t.Context(), id, Program{Client: "a", Language: Python}, func(Event) {})
-				if wrong := (*ProgramError)(nil); !errors.As(err, &wrong) {
+				_, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
+				if wrong := (*job.ProgramError)(nil); !errors.As(err, &wrong) {
 					t.Errorf("a cell after the end gave %v", err)
 				}
 			})
@@ -579,13 +581,13 @@ func TestSessionsAreRaced(t *testing.T) {
 				case 2:
 					_ = s.ListSessions("a")
 				case 3:
-					_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python, Code: "die"}, func(Event) {})
+					_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python, Code: "die"}, func(job.Event) {})
 				case 4:
-					if r, err := s.RunCell(ctx, id, Program{Client: "b", Language: Python}, func(Event) {}); err == nil {
+					if r, err := s.RunCell(ctx, id, job.Program{Client: "b", Language: job.Python}, func(job.Event) {}); err == nil {
 						t.Errorf("round %d: another client got %+v", round, r)
 					}
 				default:
-					_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python}, func(Event) {})
+					_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
 				}
 			})
 		}
@@ -604,7 +606,7 @@ func TestSessionsAreRaced(t *testing.T) {
 func TestExpiryAndUseAreRaced(t *testing.T) {
 	s, _ := withCells(t)
 	for range 300 {
-		o, err := s.newSession(SessionRequest{Client: "a", Language: Python})
+		o, err := s.newSession(SessionRequest{Client: "a", Language: job.Python})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -619,9 +621,9 @@ func TestExpiryAndUseAreRaced(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { s.expire(o) })
 		all.Go(func() {
-			r, err := s.RunCell(t.Context(), o.id, Program{Client: "a", Language: Python}, func(Event) {})
-			var none *ProgramError
-			if err == nil && (r.Status != Completed || r.State != "") || err != nil && !errors.As(err, &none) {
+			r, err := s.RunCell(t.Context(), o.id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
+			var none *job.ProgramError
+			if err == nil && (r.Status != job.Completed || r.State != "") || err != nil && !errors.As(err, &none) {
 				t.Errorf("a call that came as the session expired gave %+v %v", r, err)
 			}
 		})
@@ -635,14 +637,14 @@ func TestExpiryAndUseAreRaced(t *testing.T) {
 func TestACallCancelledWhileItsSessionOpensIsCancelled(t *testing.T) {
 	for name, test := range map[string]struct {
 		cancel func(s *Supervisor, call context.CancelFunc, id, execution string)
-		state  State
+		state  job.State
 	}{
-		"by the call's end": {func(_ *Supervisor, call context.CancelFunc, _, _ string) { call() }, StateKept},
-		"by its name":       {func(s *Supervisor, _ context.CancelFunc, _, execution string) { s.Cancel("a", execution) }, StateKept},
+		"by the call's end": {func(_ *Supervisor, call context.CancelFunc, _, _ string) { call() }, job.StateKept},
+		"by its name":       {func(s *Supervisor, _ context.CancelFunc, _, execution string) { s.Cancel("a", execution) }, job.StateKept},
 		"by a reset": {func(s *Supervisor, _ context.CancelFunc, id, _ string) {
 			_, _ = s.ResetSession(t.Context(), "a", id, Reset{Variables: true})
-		}, StateLost},
-		"by the end of both": {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _ = s.DestroySession("a", id) }, StateLost},
+		}, job.StateLost},
+		"by the end of both": {func(s *Supervisor, _ context.CancelFunc, id, _ string) { _ = s.DestroySession("a", id) }, job.StateLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := withCells(t)
@@ -658,8 +660,8 @@ func TestACallCancelledWhileItsSessionOpensIsCancelled(t *testing.T) {
 				<-c.opening
 				test.cancel(s, call, id, execution)
 			}()
-			r, err := s.RunCell(ctx, id, Program{ID: execution, Client: "a", Language: Python}, func(Event) {})
-			if err != nil || r.Status != Cancelled || r.State != test.state || r.ExecutionID != execution {
+			r, err := s.RunCell(ctx, id, job.Program{ID: execution, Client: "a", Language: job.Python}, func(job.Event) {})
+			if err != nil || r.Status != job.Cancelled || r.State != test.state || r.ExecutionID != execution {
 				t.Errorf("have %+v %v, want it cancelled and the state %s", r, err, test.state)
 			}
 		})

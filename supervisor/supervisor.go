@@ -1,9 +1,9 @@
-// Package supervisor is the domain: what a program, a run and its result are,
-// and the ladder that every run goes down and up again.
+// Package supervisor takes programs to their engines: admission in shares, sessions
+// and their owners, cancelling, limits.
 //
-// What flows through it: a Program comes to Supervisor.Run, waits for its turn
-// (admission), goes to the Engine of its language, which starts one fresh Child
-// for it; Events come up while it lasts, and one Result at the end.
+// What flows through it: a job.Program comes to Supervisor.Run, waits for its turn,
+// goes to the engine of its language, which starts one fresh child for it; events
+// come up while it lasts, and one result at the end.
 //
 // It promises that a run always ends, with its whole process group: at its
 // deadline, when it is cancelled, when its client or we go away (also when we
@@ -22,14 +22,17 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // Supervisor takes programs to their engines. It is safe for concurrent use.
 type Supervisor struct {
-	toolchains []Toolchain
-	languages  []LanguageInfo
-	byLanguage map[Language]Toolchain
-	limits     Limits
+	toolchains []job.Toolchain
+	languages  []job.LanguageInfo
+	byLanguage map[job.Language]job.Toolchain
+	limits     job.Limits
 	admission  *admission
 	log        *slog.Logger
 
@@ -43,18 +46,18 @@ type Supervisor struct {
 
 type execution struct {
 	client   string
-	language Language
+	language job.Language
 	session  *openSession // nil for a program on its own
 	cancel   context.CancelCauseFunc
 }
 
 // New makes a supervisor of the toolchains; each serves the languages that it
 // describes. It removes what servers that were killed left behind.
-func New(limits Limits, log *slog.Logger, toolchains ...Toolchain) *Supervisor {
-	removeLeftovers()
+func New(limits job.Limits, log *slog.Logger, toolchains ...job.Toolchain) *Supervisor {
+	sandbox.RemoveLeftovers()
 	s := &Supervisor{
 		toolchains: toolchains,
-		byLanguage: map[Language]Toolchain{},
+		byLanguage: map[job.Language]job.Toolchain{},
 		limits:     limits,
 		admission:  newAdmission(limits),
 		log:        log,
@@ -70,13 +73,13 @@ func New(limits Limits, log *slog.Logger, toolchains ...Toolchain) *Supervisor {
 }
 
 // Limits are those in force.
-func (s *Supervisor) Limits() Limits { return s.limits }
+func (s *Supervisor) Limits() job.Limits { return s.limits }
 
 // Toolchains are those that the supervisor was made of.
-func (s *Supervisor) Toolchains() []Toolchain { return s.toolchains }
+func (s *Supervisor) Toolchains() []job.Toolchain { return s.toolchains }
 
 // Toolchain is the one that serves a language.
-func (s *Supervisor) Toolchain(language Language) (Toolchain, bool) {
+func (s *Supervisor) Toolchain(language job.Language) (job.Toolchain, bool) {
 	t, ok := s.byLanguage[language]
 	return t, ok
 }
@@ -93,24 +96,24 @@ func NewID() string { return strings.ToLower(rand.Text()) }
 // An error means that the program could not be run: it is not well-formed
 // (ProgramError), there is no room (BusyError), or we failed.
 // emit is called from one goroutine at a time, and not after Run has returned.
-func (s *Supervisor) Run(ctx context.Context, p Program, emit func(Event)) (Result, error) {
+func (s *Supervisor) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	return s.run(ctx, p, nil, emit)
 }
 
 // run runs a program, in a session or, without one, on its own.
-func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit func(Event)) (result Result, err error) {
+func (s *Supervisor) run(ctx context.Context, p job.Program, in *openSession, emit func(job.Event)) (result job.Result, err error) {
 	engine, p, err := s.admit(p)
 	if err != nil {
-		return Result{}, err
+		return job.Result{}, err
 	}
 	if in != nil && p.Combined {
-		return Result{}, &ProgramError{"the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session"}
+		return job.Result{}, job.Refuse("the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, err := s.begin(p.ID, execution{p.Client, p.Language, in, cancel})
 	if err != nil {
-		return Result{}, err
+		return job.Result{}, err
 	}
 	defer ended()
 
@@ -118,7 +121,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	leave, err := s.enter(ctx, p.Client, in)
 	if err != nil {
 		if ctx.Err() == nil { // there is no room, or the session has ended
-			return Result{}, err
+			return job.Result{}, err
 		}
 		result := cancelledBefore(ctx, in)
 		result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, time.Since(start)
@@ -128,7 +131,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 	waited := time.Since(start)
 	if p.Before != nil {
 		if err := p.Before(); err != nil {
-			return Result{}, err
+			return job.Result{}, err
 		}
 	}
 	if p.After != nil {
@@ -142,7 +145,7 @@ func (s *Supervisor) run(ctx context.Context, p Program, in *openSession, emit f
 		}
 	}()
 	if in != nil {
-		result, err = in.run(ctx, engine.(SessionOpener), p, serialised(emit))
+		result, err = in.run(ctx, engine.(job.SessionOpener), p, serialised(emit))
 	} else {
 		result, err = engine.Run(ctx, p, serialised(emit))
 	}
@@ -160,7 +163,7 @@ func (s *Supervisor) begin(id string, e execution) (ended func(), err error) {
 		return nil, ErrCancelled
 	}
 	if _, taken := s.running[id]; taken {
-		return nil, &ProgramError{fmt.Sprintf("execution %q is already running; leave the ID empty to get a new one", id)}
+		return nil, job.Refuse("execution %q is already running; leave the ID empty to get a new one", id)
 	}
 	s.running[id] = e
 	s.work.Add(1)
@@ -173,23 +176,23 @@ func (s *Supervisor) begin(id string, e execution) (ended func(), err error) {
 }
 
 // cancelledBefore is the result of a program whose context ended before it began.
-func cancelledBefore(ctx context.Context, in *openSession) Result {
-	result := Result{Status: Cancelled, ExitCode: 130, Error: &GuestError{
+func cancelledBefore(ctx context.Context, in *openSession) job.Result {
+	result := job.Result{Status: job.Cancelled, ExitCode: 130, Error: &job.GuestError{
 		Name: "Cancelled", Message: "the execution was cancelled before it started",
 	}}
 	switch {
 	case in == nil:
 	case in.ctx.Err() != nil, errors.Is(context.Cause(ctx), errReset):
-		result.State = StateLost
+		result.State = job.StateLost
 	default:
-		result.State = StateKept
+		result.State = job.StateKept
 	}
 	return result
 }
 
 // Install fetches a program's packages into the cache when there is a place, as for a
 // run, and says what they resolved to.
-func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) ([]Package, error) {
+func (s *Supervisor) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
 	t, ok := s.byLanguage[p.Language]
 	if !ok {
 		return nil, s.noLanguage(p.Language)
@@ -209,12 +212,12 @@ func (s *Supervisor) Install(ctx context.Context, p Program, emit func(Event)) (
 	return t.Install(ctx, p.Packages, serialised(emit))
 }
 
-func (s *Supervisor) noLanguage(language Language) error {
-	return &ProgramError{fmt.Sprintf("language %q is not one of %s", language, s.languageList())}
+func (s *Supervisor) noLanguage(language job.Language) error {
+	return job.Refuse("language %q is not one of %s", language, s.languageList())
 }
 
 func (s *Supervisor) languageList() string {
-	return Listed(LanguageNames(s.Languages()), "or")
+	return job.Listed(job.LanguageNames(s.Languages()), "or")
 }
 
 // enter waits for the session's turn, so that waiting cells take no other's
@@ -238,9 +241,9 @@ func (s *Supervisor) enter(ctx context.Context, client string, in *openSession) 
 }
 
 // serialised lets one goroutine at a time call emit.
-func serialised(emit func(Event)) func(Event) {
+func serialised(emit func(job.Event)) func(job.Event) {
 	var mu sync.Mutex
-	return func(e Event) {
+	return func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		emit(e)
@@ -288,36 +291,34 @@ func (s *Supervisor) Close() {
 	}
 }
 
-// ProgramError says what is wrong with a program that can't be run as it is.
-type ProgramError struct{ Text string }
-
-func (e *ProgramError) Error() string { return e.Text }
-
 // admit checks what can be checked before a child exists, and fills defaults in.
-func (s *Supervisor) admit(p Program) (Engine, Program, error) {
+func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	engine, ok := s.byLanguage[p.Language]
 	if !ok {
 		return nil, p, s.noLanguage(p.Language)
 	}
 	if int64(len(p.Code)) > s.limits.Code {
-		return nil, p, &ProgramError{fmt.Sprintf("the program has %d bytes, and may have %d: put data into stdin or a package", len(p.Code), s.limits.Code)}
+		return nil, p, job.Refuse("the program has %d bytes, and may have %d: put data into stdin or a package", len(p.Code), s.limits.Code)
 	}
 	if !utf8.ValidString(p.Code) {
-		return nil, p, &ProgramError{"the program is not valid UTF-8"}
+		return nil, p, job.Refuse("the program is not valid UTF-8")
 	}
 	for _, arg := range p.Args {
 		if strings.ContainsRune(arg, 0) {
-			return nil, p, &ProgramError{fmt.Sprintf("the argument %q has a NUL byte in it, which no program can be given", arg)}
+			return nil, p, job.Refuse("the argument %q has a NUL byte in it, which no program can be given", arg)
 		}
 	}
 	switch {
 	case p.Timeout == 0:
 		p.Timeout = s.limits.Timeout
 	case p.Timeout < 0 || p.Timeout > s.limits.MaxTimeout:
-		return nil, p, &ProgramError{fmt.Sprintf("a timeout of %v is not between 0 and %v, the most that this server allows", p.Timeout, s.limits.MaxTimeout)}
+		return nil, p, job.Refuse("a timeout of %v is not between 0 and %v, the most that this server allows", p.Timeout, s.limits.MaxTimeout)
 	}
 	if p.ID == "" {
 		p.ID = NewID()
 	}
 	return engine, p, nil
 }
+
+// Languages are the rows of all that the supervisor has an engine for.
+func (s *Supervisor) Languages() []job.LanguageInfo { return s.languages }

@@ -8,50 +8,52 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rillbox/supervisor/job"
 )
 
 // toolchain is one whose runs are a function: what is tested here is the
 // way down to an engine and up again.
 type toolchain struct {
-	run func(ctx context.Context, p Program, emit func(Event)) (Result, error)
+	run func(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error)
 }
 
-func (t toolchain) Run(ctx context.Context, p Program, emit func(Event)) (Result, error) {
+func (t toolchain) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
 	return t.run(ctx, p, emit)
 }
-func (toolchain) Prepare(context.Context, func(Event)) error { return nil }
-func (toolchain) Install(context.Context, []string, func(Event)) ([]Package, error) {
+func (toolchain) Prepare(context.Context, func(job.Event)) error { return nil }
+func (toolchain) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
-func (toolchain) Describe() Description {
-	return Description{Languages: []LanguageInfo{{Name: Python}}}
+func (toolchain) Describe() job.Description {
+	return job.Description{Languages: []job.LanguageInfo{{Name: job.Python}}}
 }
 func (toolchain) Close() {}
 
-func newTestSupervisor(run func(ctx context.Context, p Program, emit func(Event)) (Result, error)) *Supervisor {
-	return New(DefaultLimits(), slog.New(slog.NewTextHandler(io.Discard, nil)), toolchain{run})
+func newTestSupervisor(run func(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error)) *Supervisor {
+	return New(job.DefaultLimits(), slog.New(slog.NewTextHandler(io.Discard, nil)), toolchain{run})
 }
 
 func TestProgramsThatCannotRunAreRefusedByName(t *testing.T) {
-	s := newTestSupervisor(func(context.Context, Program, func(Event)) (Result, error) {
+	s := newTestSupervisor(func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 		t.Error("the program reached the engine")
-		return Result{}, nil
+		return job.Result{}, nil
 	})
 	for _, test := range []struct {
 		name string
-		p    Program
+		p    job.Program
 		want string
 	}{
-		{"no such language", Program{Language: "cobol"}, "cobol"},
-		{"too long", Program{Language: Python, Code: strings.Repeat("#", 1<<20+1)}, "1048577 bytes"},
-		{"not UTF-8", Program{Language: Python, Code: "print('\xff')"}, "UTF-8"},
-		{"NUL in an argument", Program{Language: Python, Args: []string{"a\x00b"}}, "NUL"},
-		{"negative timeout", Program{Language: Python, Timeout: -1}, "-1ns"},
-		{"timeout over the maximum", Program{Language: Python, Timeout: time.Hour}, "1h0m0s"},
+		{"no such language", job.Program{Language: "cobol"}, "cobol"},
+		{"too long", job.Program{Language: job.Python, Code: strings.Repeat("#", 1<<20+1)}, "1048577 bytes"},
+		{"not UTF-8", job.Program{Language: job.Python, Code: "print('\xff')"}, "UTF-8"},
+		{"NUL in an argument", job.Program{Language: job.Python, Args: []string{"a\x00b"}}, "NUL"},
+		{"negative timeout", job.Program{Language: job.Python, Timeout: -1}, "-1ns"},
+		{"timeout over the maximum", job.Program{Language: job.Python, Timeout: time.Hour}, "1h0m0s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var program *ProgramError
-			_, err := s.Run(t.Context(), test.p, func(Event) {})
+			var program *job.ProgramError
+			_, err := s.Run(t.Context(), test.p, func(job.Event) {})
 			if !errors.As(err, &program) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v", err)
 			}
@@ -61,14 +63,14 @@ func TestProgramsThatCannotRunAreRefusedByName(t *testing.T) {
 
 func TestOnlyItsOwnClientCancelsAnExecution(t *testing.T) {
 	started := make(chan string)
-	s := newTestSupervisor(func(ctx context.Context, p Program, _ func(Event)) (Result, error) {
+	s := newTestSupervisor(func(ctx context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		started <- p.ID
 		<-ctx.Done()
-		return Result{Status: Cancelled}, nil
+		return job.Result{Status: job.Cancelled}, nil
 	})
-	done := make(chan Result)
+	done := make(chan job.Result)
 	go func() {
-		r, _ := s.Run(t.Context(), Program{Language: Python, Client: "mine"}, func(Event) {})
+		r, _ := s.Run(t.Context(), job.Program{Language: job.Python, Client: "mine"}, func(job.Event) {})
 		done <- r
 	}()
 	id := <-started
@@ -81,7 +83,7 @@ func TestOnlyItsOwnClientCancelsAnExecution(t *testing.T) {
 	if !s.Cancel("mine", id) {
 		t.Error("its own client could not cancel it")
 	}
-	if r := <-done; r.Status != Cancelled || r.ExecutionID != id {
+	if r := <-done; r.Status != job.Cancelled || r.ExecutionID != id {
 		t.Errorf("the result is %+v", r)
 	}
 	if s.Cancel("mine", id) {
@@ -90,16 +92,16 @@ func TestOnlyItsOwnClientCancelsAnExecution(t *testing.T) {
 }
 
 func TestPanicIsOneRunsError(t *testing.T) {
-	s := newTestSupervisor(func(_ context.Context, p Program, _ func(Event)) (Result, error) {
+	s := newTestSupervisor(func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		if p.Code == "panic" {
 			panic("boom")
 		}
-		return Result{Status: Completed}, nil
+		return job.Result{Status: job.Completed}, nil
 	})
-	if _, err := s.Run(t.Context(), Program{Language: Python, Code: "panic"}, func(Event) {}); err == nil || !strings.Contains(err.Error(), "boom") {
+	if _, err := s.Run(t.Context(), job.Program{Language: job.Python, Code: "panic"}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("the error is %v", err)
 	}
-	if r, err := s.Run(t.Context(), Program{Language: Python}, func(Event) {}); err != nil || r.Status != Completed {
+	if r, err := s.Run(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); err != nil || r.Status != job.Completed {
 		t.Errorf("the next run: %+v, %v", r, err)
 	}
 	if s.admission.free != s.limits.Running {
@@ -111,40 +113,40 @@ func TestPanicIsOneRunsError(t *testing.T) {
 // begins any more.
 func TestNothingGoesOnAfterClose(t *testing.T) {
 	started, ended := make(chan bool), make(chan bool, 1)
-	s := newTestSupervisor(func(ctx context.Context, _ Program, _ func(Event)) (Result, error) {
+	s := newTestSupervisor(func(ctx context.Context, _ job.Program, _ func(job.Event)) (job.Result, error) {
 		started <- true
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond) // what is left to do
 		ended <- true
-		return Result{Status: Cancelled}, nil
+		return job.Result{Status: job.Cancelled}, nil
 	})
-	go func() { _, _ = s.Run(context.Background(), Program{Language: Python}, func(Event) {}) }()
+	go func() { _, _ = s.Run(context.Background(), job.Program{Language: job.Python}, func(job.Event) {}) }()
 	<-started
 	s.Close()
 	if len(ended) != 1 {
 		t.Error("Close returned while a program ran")
 	}
-	if _, err := s.Run(t.Context(), Program{Language: Python}, func(Event) {}); !errors.Is(err, ErrCancelled) {
+	if _, err := s.Run(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); !errors.Is(err, ErrCancelled) {
 		t.Errorf("a program began after Close: %v", err)
 	}
-	if _, err := s.Install(t.Context(), Program{Language: Python}, func(Event) {}); !errors.Is(err, ErrCancelled) {
+	if _, err := s.Install(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); !errors.Is(err, ErrCancelled) {
 		t.Errorf("an installation began after Close: %v", err)
 	}
 }
 
 func TestAResultSaysHowLongItWaited(t *testing.T) {
-	limits := DefaultLimits()
+	limits := job.DefaultLimits()
 	limits.Running = 1
 	started, release := make(chan bool, 2), make(chan bool)
-	s := New(limits, slog.New(slog.DiscardHandler), toolchain{func(context.Context, Program, func(Event)) (Result, error) {
+	s := New(limits, slog.New(slog.DiscardHandler), toolchain{func(context.Context, job.Program, func(job.Event)) (job.Result, error) {
 		started <- true
 		<-release
-		return Result{Status: Completed}, nil
+		return job.Result{Status: job.Completed}, nil
 	}})
-	run := func(ctx context.Context) <-chan Result {
-		done := make(chan Result, 1)
+	run := func(ctx context.Context) <-chan job.Result {
+		done := make(chan job.Result, 1)
 		go func() {
-			r, _ := s.Run(ctx, Program{Language: Python}, func(Event) {})
+			r, _ := s.Run(ctx, job.Program{Language: job.Python}, func(job.Event) {})
 			done <- r
 		}()
 		return done

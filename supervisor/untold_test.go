@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"rillbox/supervisor/job"
 )
 
 // stubborn is a toolchain whose cells "wait" take their session with them when they
 // are cancelled; those that "linger" don't.
 type stubborn struct{ cells }
 
-func (s *stubborn) OpenSession(ctx context.Context, o SessionOptions, emit func(Event)) (Session, error) {
+func (s *stubborn) OpenSession(ctx context.Context, o job.SessionOptions, emit func(job.Event)) (job.Session, error) {
 	session, err := s.cells.OpenSession(ctx, o, emit)
 	if err != nil {
 		return nil, err
@@ -24,14 +26,14 @@ func (s *stubborn) OpenSession(ctx context.Context, o SessionOptions, emit func(
 
 type stubbornSession struct{ *countedSession }
 
-func (s stubbornSession) Run(ctx context.Context, cell Program, emit func(Event)) (Result, error) {
+func (s stubbornSession) Run(ctx context.Context, cell job.Program, emit func(job.Event)) (job.Result, error) {
 	r, err := s.countedSession.Run(ctx, cell, emit)
 	if cell.Code == "linger" {
 		<-ctx.Done()
 	}
 	if cell.Code == "wait" {
 		s.Close()
-		r.State = StateLost
+		r.State = job.StateLost
 	}
 	return r, err
 }
@@ -40,7 +42,7 @@ func (s stubbornSession) Run(ctx context.Context, cell Program, emit func(Event)
 // of it.
 func TestALossThatNobodyHeardOfIsToldByTheNextCell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(DefaultLimits(), slog.New(slog.DiscardHandler), &stubborn{})
+		s := New(job.DefaultLimits(), slog.New(slog.DiscardHandler), &stubborn{})
 		t.Cleanup(s.Close)
 		id := create(t, s, "a")
 		tells := func(code string) bool {
@@ -51,7 +53,7 @@ func TestALossThatNobodyHeardOfIsToldByTheNextCell(t *testing.T) {
 			over := make(chan bool)
 			go func() {
 				defer close(over)
-				_, _ = s.RunCell(ctx, id, Program{Client: "a", Language: Python, Code: code}, func(Event) {})
+				_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python, Code: code}, func(job.Event) {})
 			}()
 			synctest.Wait() // it runs
 			cancel()
@@ -82,14 +84,14 @@ func TestAResetThatIsTakenBackIsWhole(t *testing.T) {
 		s, _ := withCells(t)
 		id := create(t, s, "a")
 		cell(t, s, "a", id, "")
-		said := make(chan Result)
+		said := make(chan job.Result)
 		go func() { said <- cell(t, s, "a", id, "wait") }()
 		synctest.Wait() // it runs
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := s.ResetSession(ctx, "a", id, Reset{Variables: true})
 		r, next := <-said, cell(t, s, "a", id, "")
-		if err != nil || r.State != StateLost || string(next.Value) != "1" {
+		if err != nil || r.State != job.StateLost || string(next.Value) != "1" {
 			t.Errorf("the reset: %v; the cell that ran: %v; the next is its session's cell %s", err, r.State, next.Value)
 		}
 	})

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cache"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 func newCacheCommand(a *app) *cobra.Command {
@@ -59,10 +60,10 @@ they are wanted next. The exit status is 1 if there were any.`,
 			}
 			out := cmd.OutOrStdout()
 			for _, entry := range report.Corrupt {
-				fmt.Fprintln(out, "corrupt, removed:", supervisor.ShowLine(entry, 4096))
+				fmt.Fprintln(out, "corrupt, removed:", job.ShowLine(entry, 4096))
 			}
 			for _, entry := range report.Left {
-				fmt.Fprintln(out, "corrupt:", supervisor.ShowLine(entry, 4096))
+				fmt.Fprintln(out, "corrupt:", job.ShowLine(entry, 4096))
 			}
 			corrupt := len(report.Corrupt) + len(report.Left)
 			fmt.Fprintf(out, "%d entries checked, %d corrupt, %d removed\n", report.Checked, corrupt, len(report.Corrupt))

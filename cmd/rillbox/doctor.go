@@ -16,6 +16,9 @@ import (
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // check is one thing that the doctor looked at.
@@ -89,11 +92,11 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	}
 	defer engines.Close()
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
-		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup(), supervisor.TellsCPU)}
+		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup(), sandbox.TellsCPU)}
 	checks = append(checks, shares...)
 	for _, t := range engines.Toolchains() {
 		d := t.Describe()
-		c := check{Name: supervisor.Listed(supervisor.LanguageNames(d.Languages), "and"), Detail: versions(d)}
+		c := check{Name: job.Listed(job.LanguageNames(d.Languages), "and"), Detail: versions(d)}
 		if !d.Ready {
 			c.Problem, c.Lesser, c.Advice = "not set up yet", true, "the first program fetches what it needs; `rillbox setup` does it now"
 			checks = append(checks, c)
@@ -166,7 +169,7 @@ func processorsText(n float64) string {
 }
 
 // versions lists a toolchain's components.
-func versions(d supervisor.Description) string {
+func versions(d job.Description) string {
 	var list []string
 	for _, component := range slices.Sorted(maps.Keys(d.Versions)) {
 		list = append(list, component+" "+d.Versions[component])
@@ -189,7 +192,7 @@ func printChecks(w io.Writer, checks []check) error {
 		if text != "" {
 			text = ": " + text
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s%s\n", mark, c.Name, supervisor.ShowText(text)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s%s\n", mark, c.Name, job.ShowText(text)); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"rillbox/deno"
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
 
 // engines is the supervisor with all that it stands on.
@@ -27,7 +30,7 @@ func (a *app) open() (*engines, error) {
 	if err := a.config.checkWall(launcher.Offered()); err != nil {
 		return nil, usageError{err}
 	}
-	for _, text := range a.config.unenforced(launcher.OfferedCgroup(), supervisor.TellsCPU) {
+	for _, text := range a.config.unenforced(launcher.OfferedCgroup(), sandbox.TellsCPU) {
 		a.log.Warn(text)
 	}
 	shared, err := a.shared()
@@ -91,7 +94,7 @@ func (c *config) unenforced(offered launcher.CgroupSupport, tellsCPU bool) (list
 	return list
 }
 
-func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]supervisor.Toolchain, error) {
+func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]job.Toolchain, error) {
 	common := deno.Options{
 		Cache:             store,
 		DenoPath:          c.DenoPath,
@@ -103,7 +106,7 @@ func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logg
 		Workspace:         workspace,
 		Log:               log,
 	}
-	var toolchains []supervisor.Toolchain
+	var toolchains []job.Toolchain
 	for _, kind := range engineKinds {
 		common.Permissions = *c.Permissions[kind.name]
 		t, err := kind.open(c, common)
@@ -131,14 +134,14 @@ func (c *config) policy() cache.Policy {
 // Close ends all children first, then gives the cache and the runs' directory up.
 func (e *engines) Close() error {
 	e.Supervisor.Close()
-	return errors.Join(e.cache.Close(), supervisor.RemoveServerDir())
+	return errors.Join(e.cache.Close(), sandbox.RemoveServerDir())
 }
 
 // toolchains are those that serve the languages wanted, each once.
-func (e *engines) toolchains(wanted []supervisor.LanguageInfo) (list []supervisor.Toolchain) {
+func (e *engines) toolchains(wanted []job.LanguageInfo) (list []job.Toolchain) {
 	for _, t := range e.Toolchains() {
-		names := supervisor.LanguageNames(t.Describe().Languages)
-		if slices.ContainsFunc(wanted, func(l supervisor.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
+		names := job.LanguageNames(t.Describe().Languages)
+		if slices.ContainsFunc(wanted, func(l job.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
 			list = append(list, t)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 
 	"rillbox/deno"
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // An engineKind is an engine that can be opened: its languages, and what the settings
@@ -18,10 +20,10 @@ import (
 type engineKind struct {
 	// name begins the setting that grants its programs something: deno_permission_args.
 	name      string
-	languages []supervisor.LanguageInfo
+	languages []job.LanguageInfo
 	runtimes  string // what setup fetches
 	// open makes the engine; what all engines need is given.
-	open func(*config, deno.Options) (supervisor.Toolchain, error)
+	open func(*config, deno.Options) (job.Toolchain, error)
 }
 
 var engineKinds = []engineKind{
@@ -29,12 +31,12 @@ var engineKinds = []engineKind{
 	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
 }
 
-func openDeno(c *config, o deno.Options) (supervisor.Toolchain, error) {
+func openDeno(c *config, o deno.Options) (job.Toolchain, error) {
 	o.AllowImport = c.AllowImport
 	return deno.New(o)
 }
 
-func openPyodide(c *config, o deno.Options) (supervisor.Toolchain, error) {
+func openPyodide(c *config, o deno.Options) (job.Toolchain, error) {
 	return pyodide.New(pyodide.Options{Options: o, Path: c.PyodidePath, IndexURL: c.IndexURL, CDN: c.CDNURL, LeaveImages: c.once})
 }
 
@@ -44,11 +46,11 @@ func (k engineKind) titles() string {
 	for _, l := range k.languages {
 		titles = append(titles, l.Title)
 	}
-	return supervisor.Listed(titles, "and")
+	return job.Listed(titles, "and")
 }
 
 // languages are those of all engines.
-func languages() (all []supervisor.LanguageInfo) {
+func languages() (all []job.LanguageInfo) {
 	for _, kind := range engineKinds {
 		all = append(all, kind.languages...)
 	}
@@ -57,20 +59,20 @@ func languages() (all []supervisor.LanguageInfo) {
 
 // permit grants programs in a language what is given, in place of what the settings
 // say.
-func (c *config) permit(language supervisor.Language, permissions deno.Permissions) {
+func (c *config) permit(language job.Language, permissions permission.Permissions) {
 	for _, kind := range engineKinds {
-		if slices.ContainsFunc(kind.languages, func(l supervisor.LanguageInfo) bool { return l.Name == language }) {
+		if slices.ContainsFunc(kind.languages, func(l job.LanguageInfo) bool { return l.Name == language }) {
 			*c.Permissions[kind.name] = permissions
 		}
 	}
 }
 
 // defaultLanguage is the REPL's.
-const defaultLanguage = string(supervisor.Python)
+const defaultLanguage = string(job.Python)
 
 // languageNamed finds a language by what a person calls it.
-func languageNamed(word string) (supervisor.LanguageInfo, error) {
-	l, _, found := supervisor.FindLanguage(languages(), word)
+func languageNamed(word string) (job.LanguageInfo, error) {
+	l, _, found := job.FindLanguage(languages(), word)
 	if found {
 		return l, nil
 	}
@@ -83,13 +85,13 @@ func languageNamed(word string) (supervisor.LanguageInfo, error) {
 
 // languageOfFile finds a file's language by its extension; it has no name if there is
 // none.
-func languageOfFile(path string) supervisor.LanguageInfo {
+func languageOfFile(path string) job.LanguageInfo {
 	for _, l := range languages() {
 		if slices.Contains(l.Extensions, filepath.Ext(path)) {
 			return l
 		}
 	}
-	return supervisor.LanguageInfo{}
+	return job.LanguageInfo{}
 }
 
 // languageChoice is the list of languages for help: "javascript or python (js, py)".
@@ -98,7 +100,7 @@ func languageChoice() string {
 	for _, l := range languages() {
 		short = append(short, l.Aliases[0])
 	}
-	return fmt.Sprintf("%s (%s)", supervisor.Listed(supervisor.LanguageNames(languages()), "or"), strings.Join(short, ", "))
+	return fmt.Sprintf("%s (%s)", job.Listed(job.LanguageNames(languages()), "or"), strings.Join(short, ", "))
 }
 
 // extensionList lists the extensions of all languages.

@@ -26,8 +26,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 func main() {
@@ -95,15 +96,15 @@ type exitStatus int
 func (exitStatus) Error() string { return "" }
 
 // statusOf is the exit status that tells how a program ended.
-func statusOf(r supervisor.Result) error {
+func statusOf(r job.Result) error {
 	switch r.Status {
-	case supervisor.Completed:
+	case job.Completed:
 		return nil
-	case supervisor.TimedOut:
+	case job.TimedOut:
 		return exitStatus(statusTimedOut)
-	case supervisor.OutOfMemory:
+	case job.OutOfMemory:
 		return exitStatus(statusMemory)
-	case supervisor.Cancelled:
+	case job.Cancelled:
 		return exitStatus(statusCancelled)
 	}
 	if r.ExitCode == 0 { // a crash that left no status of its own
@@ -166,7 +167,7 @@ without a network.`,
 			if short := unknown.GetSpecifiedShortnames(); short != "" {
 				flag, near = "-"+short, ""
 			}
-			if p, err := deno.Parse([]string{flag}); err == nil && len(p.Args()) > 0 && slices.Contains(names, "--permissions") {
+			if p, err := permission.Parse([]string{flag}); err == nil && len(p.Args()) > 0 && slices.Contains(names, "--permissions") {
 				near = "; it is a permission flag of Deno: give it with --permissions"
 			}
 		}

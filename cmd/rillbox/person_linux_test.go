@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // person sits at a terminal at which rillbox runs.
@@ -187,7 +187,7 @@ func TestAPersonMayThink(t *testing.T) {
 			t.Parallel()
 			p := sit(t, t.TempDir(), nil, "run", "-l", language, "-c", code)
 			p.sees("who? ")
-			time.Sleep(supervisor.DefaultLimits().Timeout + 2*time.Second)
+			time.Sleep(job.DefaultLimits().Timeout + 2*time.Second)
 			p.types("Ada\n")
 			p.sees("hello Ada")
 			if status := p.leaves(); status != 0 {

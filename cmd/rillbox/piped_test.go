@@ -12,17 +12,18 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 const (
-	js = supervisor.JavaScript
-	ts = supervisor.TypeScript
-	py = supervisor.Python
+	js = job.JavaScript
+	ts = job.TypeScript
+	py = job.Python
 )
 
 // sessionIn opens a session of a language, as a REPL does.
-func sessionIn(t *testing.T, name supervisor.Language) *repl {
+func sessionIn(t *testing.T, name job.Language) *repl {
 	t.Helper()
 	dir, err := cachetest.Dir()
 	if err != nil {
@@ -48,10 +49,10 @@ func sessionIn(t *testing.T, name supervisor.Language) *repl {
 
 func TestPipedInputIsTakenStatementByStatement(t *testing.T) {
 	needRuntimes(t)
-	sessions := map[supervisor.Language]*repl{js: sessionIn(t, js), ts: sessionIn(t, ts), py: sessionIn(t, py)}
+	sessions := map[job.Language]*repl{js: sessionIn(t, js), ts: sessionIn(t, ts), py: sessionIn(t, py)}
 	for _, row := range []struct {
 		name     string
-		language supervisor.Language
+		language job.Language
 		cells    []string
 	}{
 		{"lines", py, []string{"a = 1\n", "b = 2\n", "a"}},

@@ -20,11 +20,13 @@ import (
 
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 // probe runs a language's probes without any grant. What the probe says is
 // checked against what can be seen from here.
-func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) []check {
+func probe(ctx context.Context, s *supervisor.Supervisor, language job.LanguageInfo) []check {
 	checks, err := probeGrants(ctx, s, language)
 	if err != nil {
 		return append(checks, check{Name: string(language.Name) + ": the probe", Problem: err.Error()})
@@ -32,7 +34,7 @@ func probe(ctx context.Context, s *supervisor.Supervisor, language supervisor.La
 	return append(checks, probeTimeout(ctx, s, language))
 }
 
-func probeGrants(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) ([]check, error) {
+func probeGrants(ctx context.Context, s *supervisor.Supervisor, language job.LanguageInfo) ([]check, error) {
 	dir, err := os.MkdirTemp("", "rillbox-probe-")
 	if err != nil {
 		return nil, err
@@ -53,11 +55,11 @@ func probeGrants(ctx context.Context, s *supervisor.Supervisor, language supervi
 	}
 	defer os.Unsetenv(variable)
 
-	program := supervisor.Program{
+	program := job.Program{
 		Language: language.Name, Code: language.Probe, Permissions: []string{},
 		Args: []string{secret, forbidden, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), variable},
 	}
-	result, err := s.Run(ctx, program, func(supervisor.Event) {})
+	result, err := s.Run(ctx, program, func(job.Event) {})
 	checks := []check{{Name: string(language.Name) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
@@ -91,7 +93,7 @@ func probeGrants(ctx context.Context, s *supervisor.Supervisor, language supervi
 // probeFilter runs the program once more and names the system calls that the
 // filter around it refused: Deno's own permissions refuse earlier, so these are
 // calls that the runtime makes on this machine, and that are not known here.
-func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervisor.Program) check {
+func probeFilter(ctx context.Context, s *supervisor.Supervisor, program job.Program) check {
 	c := check{Name: string(program.Language) + ": the system call filter lets its runtime work", Lesser: true}
 	var mu sync.Mutex
 	var refused []string
@@ -103,7 +105,7 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervis
 		}
 	})
 	defer launcher.ReportRefused(nil)
-	result, err := s.Run(ctx, program, func(supervisor.Event) {})
+	result, err := s.Run(ctx, program, func(job.Event) {})
 	mu.Lock()
 	defer mu.Unlock()
 	c.Problem = broken(result, err)
@@ -114,17 +116,17 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program supervis
 }
 
 // probeTimeout checks that a program that never ends is ended.
-func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language supervisor.LanguageInfo) check {
+func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language job.LanguageInfo) check {
 	c := check{Name: string(language.Name) + ": a program that never ends is ended"}
 	start := time.Now()
-	result, err := s.Run(ctx, supervisor.Program{
+	result, err := s.Run(ctx, job.Program{
 		Language: language.Name, Code: language.Endless, Timeout: time.Second,
-	}, func(supervisor.Event) {})
+	}, func(job.Event) {})
 	switch {
 	case err != nil:
 		c.Problem = err.Error()
-	case result.Status != supervisor.TimedOut:
-		c.Problem = fmt.Sprintf("its status is %s, not %s", result.Status, supervisor.TimedOut)
+	case result.Status != job.TimedOut:
+		c.Problem = fmt.Sprintf("its status is %s, not %s", result.Status, job.TimedOut)
 	default:
 		c.Detail = fmt.Sprintf("after %.1f s", time.Since(start).Seconds())
 	}
@@ -132,13 +134,13 @@ func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language superv
 }
 
 // broken says why a probe did not run to its end; empty when it did.
-func broken(r supervisor.Result, err error) string {
+func broken(r job.Result, err error) string {
 	switch {
 	case err != nil:
 		return err.Error()
 	case r.Error != nil:
 		return r.Error.Name + ": " + r.Error.Message
-	case r.Status != supervisor.Completed:
+	case r.Status != job.Completed:
 		return fmt.Sprintf("it ended as %s, with exit code %d: %s", r.Status, r.ExitCode, r.Stderr.String())
 	}
 	return ""

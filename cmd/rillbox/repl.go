@@ -19,6 +19,8 @@ import (
 
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 func newReplCommand(a *app) *cobra.Command {
@@ -69,7 +71,7 @@ const unlimited = 365 * 24 * time.Hour
 type repl struct {
 	a        *app
 	engines  *engines
-	language supervisor.LanguageInfo
+	language job.LanguageInfo
 	id       string // of the session
 	typed    bool   // cells are typed at a terminal
 	out      *terminal.Output
@@ -225,7 +227,7 @@ func (r *repl) read(ctx context.Context, cells source) (cell string, err error) 
 func (r *repl) run(ctx context.Context, code, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	p := supervisor.Program{Language: r.language.Name, Code: code, Name: name, Echo: true}
+	p := job.Program{Language: r.language.Name, Code: code, Name: name, Echo: true}
 	if r.typed && r.language.ReadsLines {
 		p.Stdin = terminal.Keyboard{Context: ctx}
 	}
@@ -240,7 +242,7 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 		return err
 	}
 	err = statusOf(result)
-	if result.Error == nil && (err != nil || result.State == supervisor.StateLost) {
+	if result.Error == nil && (err != nil || result.State == job.StateLost) {
 		result.Notes, r.status = nil, err // there is no next cell to tell of
 		r.tell(result, false)
 		return errEnded
@@ -255,10 +257,10 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 }
 
 // tell shows what came of a cell beside its own output.
-func (r *repl) tell(result supervisor.Result, interrupted bool) {
+func (r *repl) tell(result job.Result, interrupted bool) {
 	if interrupted && r.typed {
 		fmt.Println() // after the terminal's ^C
-		if e := result.Error; e != nil && result.State == supervisor.StateKept && e.Traceback == "" {
+		if e := result.Error; e != nil && result.State == job.StateKept && e.Traceback == "" {
 			e.Traceback = "Interrupted"
 		}
 	}

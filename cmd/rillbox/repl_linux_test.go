@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // line is what a person types, and what appears then; not what is echoed.
 type line struct{ typed, appears string }
 
-var transcripts = map[supervisor.Language][]line{
+var transcripts = map[job.Language][]line{
 	py: {
 		{"x = 6 * 7\n", ">>> "},
 		{"x\n", "\n42\n>>> "},

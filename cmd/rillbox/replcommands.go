@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // What a person may type beside code, at a terminal only.
@@ -88,7 +90,7 @@ func (r *repl) listFiles(ctx context.Context) error {
 		return err
 	}
 	for _, f := range list.Files {
-		fmt.Printf("%10d  %s\n", f.Size, supervisor.ShowName(f.Name))
+		fmt.Printf("%10d  %s\n", f.Size, job.ShowName(f.Name))
 	}
 	if list.Incomplete {
 		fmt.Println("and more")
@@ -110,7 +112,7 @@ func (r *repl) greet() {
 			files += ", to read only"
 		}
 	}
-	fmt.Printf("%s\nfiles: %s\n", os.Expand(r.language.Banner, func(component string) string { return d.Versions[component] }), supervisor.ShowText(files))
+	fmt.Printf("%s\nfiles: %s\n", os.Expand(r.language.Banner, func(component string) string { return d.Versions[component] }), job.ShowText(files))
 	if len(d.Permissions) > 0 {
 		fmt.Printf("permissions: %s\n", strings.Join(d.Permissions, " "))
 	}

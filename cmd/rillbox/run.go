@@ -17,16 +17,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/deno"
+
 	"rillbox/server"
-	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // programFlags are flags of `rillbox run` and `rillbox repl` that are not settings.
 type programFlags struct {
 	language    string
 	packages    []string
-	permissions deno.Permissions
+	permissions permission.Permissions
 }
 
 func (f *programFlags) bind(set *pflag.FlagSet, language string) {
@@ -162,7 +164,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 }
 
 // program reads the program that the command line tells of.
-func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p supervisor.Program, l supervisor.LanguageInfo, err error) {
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job.Program, l job.LanguageInfo, err error) {
 	p.Packages = f.packages
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args, p.Args = args[:dash], args[dash:]

@@ -16,7 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rillbox/cache/cachetest"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // testCommands are what the tests' binary is under another name.
@@ -125,7 +126,7 @@ func setUp(t *testing.T) error {
 	}
 	defer closeEngines(engines)
 	for _, toolchain := range engines.Toolchains() {
-		err = errors.Join(err, toolchain.Prepare(t.Context(), func(supervisor.Event) {}))
+		err = errors.Join(err, toolchain.Prepare(t.Context(), func(job.Event) {}))
 	}
 	return err
 }

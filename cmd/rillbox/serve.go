@@ -14,8 +14,10 @@ import (
 
 	"rillbox/server"
 	"rillbox/server/stdio"
-	"rillbox/supervisor"
+
 	"rillbox/supervisor/launcher"
+
+	"rillbox/supervisor/job"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -128,10 +130,10 @@ func (a *app) logWall() {
 
 // prepare fetches what a toolchain lacks. Its failure is not the server's: a
 // program that needs the toolchain tries again, and tells its client.
-func (a *app) prepare(ctx context.Context, t supervisor.Toolchain) {
-	name := supervisor.Listed(supervisor.LanguageNames(t.Describe().Languages), "and")
+func (a *app) prepare(ctx context.Context, t job.Toolchain) {
+	name := job.Listed(job.LanguageNames(t.Describe().Languages), "and")
 	stage := ""
-	err := t.Prepare(ctx, func(e supervisor.Event) {
+	err := t.Prepare(ctx, func(e job.Event) {
 		if e.Text != stage {
 			stage = e.Text
 			a.log.Info(stage, "language", name)

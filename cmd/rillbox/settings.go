@@ -18,9 +18,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cache"
-	"rillbox/deno"
+
 	"rillbox/supervisor"
 	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // config holds the effective settings: flags over environment over the TOML
@@ -37,7 +40,7 @@ type config struct {
 	Workspace         supervisor.Shared
 
 	DenoPath, PyodidePath          string
-	Permissions                    map[string]*deno.Permissions // by the name of the engineKind
+	Permissions                    map[string]*permission.Permissions // by the name of the engineKind
 	AllowImport                    []string
 	Env, Variables                 []string // those of EnvFile and Env
 	EnvFile                        string
@@ -48,7 +51,7 @@ type config struct {
 	Warm                           int
 	Output                         int64
 	StdoutSize, StderrSize         int64 // notSet means Output
-	Limits                         supervisor.Limits
+	Limits                         job.Limits
 	LogLevel                       string
 	ServerName, ServerInstructions string
 
@@ -91,9 +94,9 @@ func newConfig() *config {
 		Output:        1 << 20,
 		StdoutSize:    notSet,
 		StderrSize:    notSet,
-		Limits:        supervisor.DefaultLimits(),
+		Limits:        job.DefaultLimits(),
 		LogLevel:      "info",
-		Permissions:   map[string]*deno.Permissions{},
+		Permissions:   map[string]*permission.Permissions{},
 	}
 	add := func(key string, v pflag.Value, help string) {
 		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
@@ -108,7 +111,7 @@ func newConfig() *config {
 	add("deno", text(&c.DenoPath), "a Deno binary of your own, of the pinned version")
 	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
 	for _, kind := range engineKinds {
-		c.Permissions[kind.name] = &deno.Permissions{}
+		c.Permissions[kind.name] = &permission.Permissions{}
 		add(kind.name+"_permission_args", flags{c.Permissions[kind.name]}, "Deno permission flags for "+kind.titles())
 	}
 	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")

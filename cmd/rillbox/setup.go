@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 func newSetupCommand(a *app) *cobra.Command {
@@ -58,7 +59,7 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	defer progress.Clear()
 	for _, t := range engines.toolchains(wanted) {
 		start := time.Now()
-		name := supervisor.Listed(supervisor.LanguageNames(t.Describe().Languages), "and")
+		name := job.Listed(job.LanguageNames(t.Describe().Languages), "and")
 		err := t.Prepare(ctx, progress.Show)
 		progress.Clear()
 		if ctx.Err() != nil {

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/deno"
 	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
 )
 
 // The directories that may be shared, and those that may not, by their path from
@@ -139,7 +140,7 @@ func TestWriteGrantsHoldNothingThatIsExecuted(t *testing.T) {
 		a := &app{config: newConfig()}
 		a.config.DenoPath, a.config.file = filepath.Join(dir, "tools/deno"), filepath.Join(dir, "settings/config.toml")
 		a.config.CacheDir = filepath.Join(dir, "granted/link/cache")
-		if *a.config.Permissions["pyodide"], err = deno.Parse([]string{"--allow-write=" + filepath.Join(dir, granted)}); err != nil {
+		if *a.config.Permissions["pyodide"], err = permission.Parse([]string{"--allow-write=" + filepath.Join(dir, granted)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.checkWriteGrants(); (err != nil) != refused {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // What a download looks like on stderr: a bar at a terminal, one plain line
@@ -56,7 +57,7 @@ func TestNothingIsLeftOfAStage(t *testing.T) {
 	os.Stderr = theirs
 	p := terminal.NewProgress(false)
 	os.Stderr = stderr
-	p.Show(supervisor.Event{Text: "installing numpy"})
+	p.Show(job.Event{Text: "installing numpy"})
 	time.Sleep(terminal.ShowAfter + 300*time.Millisecond)
 	p.Clear()
 	if _, err := theirs.WriteString("the program's output\n"); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rillbox/deno"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // A language is one row: this file adds one to the programs of TestAToyLanguage, and
@@ -25,13 +26,13 @@ func init() {
 	}
 	engineKinds = append(engineKinds, engineKind{
 		name: "shout", runtimes: "nothing",
-		languages: []supervisor.LanguageInfo{{
+		languages: []job.LanguageInfo{{
 			Name: "shout", Title: "Shout", Aliases: []string{"sh!"}, Extensions: []string{".shout", ".loud"},
 			How: "Shout programs are printed in capitals.", Packages: "none", Arguments: "nowhere",
 			Banner: "Shout ${shout}", Prompt: "! ", More: "  ", Exits: []string{"enough"},
 			Probe: `{"whisper": "it can only shout"}`, Endless: "wait",
 		}},
-		open: func(*config, deno.Options) (supervisor.Toolchain, error) { return shout{}, nil },
+		open: func(*config, deno.Options) (job.Toolchain, error) { return shout{}, nil },
 	})
 }
 
@@ -49,36 +50,36 @@ func TestAToyLanguage(t *testing.T) {
 // shout is an engine without a process.
 type shout struct{}
 
-func (shout) Run(ctx context.Context, p supervisor.Program, emit func(supervisor.Event)) (supervisor.Result, error) {
-	r := supervisor.Result{Status: supervisor.Completed}
+func (shout) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+	r := job.Result{Status: job.Completed}
 	switch {
 	case p.Code == "wait":
 		limited, cancel := context.WithTimeout(ctx, p.Timeout)
 		defer cancel()
 		<-limited.Done()
-		r.Status = supervisor.TimedOut
+		r.Status = job.TimedOut
 	case strings.HasPrefix(p.Code, "{"):
 		r.Value = []byte(p.Code)
 	default:
 		r.Stdout.Head = []byte(strings.ToUpper(p.Code) + "\n")
-		emit(supervisor.Event{Kind: supervisor.Stdout, Data: r.Stdout.Head})
+		emit(job.Event{Kind: job.Stdout, Data: r.Stdout.Head})
 	}
 	return r, nil
 }
 
-func (shout) Prepare(context.Context, func(supervisor.Event)) error { return nil }
+func (shout) Prepare(context.Context, func(job.Event)) error { return nil }
 
-func (shout) Install(context.Context, []string, func(supervisor.Event)) ([]supervisor.Package, error) {
+func (shout) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
 
-func (shout) Describe() supervisor.Description {
-	return supervisor.Description{Languages: engineKinds[len(engineKinds)-1].languages, Versions: map[string]string{"shout": "1.0"}, Ready: true, Wall: "none"}
+func (shout) Describe() job.Description {
+	return job.Description{Languages: engineKinds[len(engineKinds)-1].languages, Versions: map[string]string{"shout": "1.0"}, Ready: true, Wall: "none"}
 }
 
 func (shout) Close() {}
 
-func (s shout) OpenSession(context.Context, supervisor.SessionOptions, func(supervisor.Event)) (supervisor.Session, error) {
+func (s shout) OpenSession(context.Context, job.SessionOptions, func(job.Event)) (job.Session, error) {
 	return shouting{s, make(chan struct{})}, nil
 }
 

@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/xhit/go-str2duration/v2"
 
-	"rillbox/deno"
 	"rillbox/supervisor"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 // A scalar is the place of a setting that is written as one text, in a flag, an
@@ -106,7 +108,7 @@ func text(p *string) pflag.Value {
 func name(p *string) pflag.Value {
 	const most = 200 // bytes
 	parse := func(s string) (string, error) {
-		if s != supervisor.ShowLine(s, most) {
+		if s != job.ShowLine(s, most) {
 			return "", fmt.Errorf("want one line of at most %d bytes that can be seen", most)
 		}
 		return s, nil
@@ -267,15 +269,15 @@ func items(text string) (list []string) {
 }
 
 // flags are Deno's permission flags, written as on a command line.
-type flags struct{ p *deno.Permissions }
+type flags struct{ p *permission.Permissions }
 
 func (f flags) Set(text string) (err error) {
-	*f.p, err = deno.ParseShell(text)
+	*f.p, err = permission.ParseShell(text)
 	return err
 }
 
 func (f flags) Replace(items []string) (err error) {
-	*f.p, err = deno.Parse(items)
+	*f.p, err = permission.Parse(items)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/deno"
+	"rillbox/deno/permission"
 )
 
 // variables are environment variables for programs, NAME or NAME=value each. Values
@@ -43,7 +43,7 @@ func (v *variables) Replace(items []string) error {
 
 func checkVariable(item string) error {
 	name, value, _ := strings.Cut(item, "=")
-	if err := deno.CheckVariable(name); err != nil {
+	if err := permission.CheckVariable(name); err != nil {
 		return err
 	}
 	if strings.ContainsRune(value, 0) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/deno"
+	"rillbox/deno/permission"
 )
 
 func TestVariablesAreRead(t *testing.T) {
@@ -29,7 +29,7 @@ func TestVariablesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"A": "1", "B": "two words", "C": "it''s", "D": "x=y, z#", "NAMED": "ours", "E": "", "F": "a=b"}
-	if got := deno.Variables(c.Variables); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := permission.Variables(c.Variables); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c, err = load(t, `env = ["A=x,y", "TZ"]`, nil)

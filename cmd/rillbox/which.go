@@ -8,9 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/deno"
+
 	"rillbox/pyodide"
-	"rillbox/supervisor"
+
+	"rillbox/deno/binary"
+	"rillbox/supervisor/job"
 )
 
 // newWhichCommand is for those who work on rillbox: its checks run with the same
@@ -31,13 +33,13 @@ func newWhichCommand(a *app) *cobra.Command {
 			progress := terminal.NewProgress(a.quiet)
 			defer progress.Clear()
 			tell := func(stage string, done, total int64) {
-				progress.Show(supervisor.Event{Text: stage, Done: done, Total: total})
+				progress.Show(job.Event{Text: stage, Done: done, Total: total})
 			}
 			var path string
 			if args[0] == "deno" {
-				var binary deno.Binary
-				binary, err = deno.Locate(cmd.Context(), deno.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
-				path = binary.Path
+				var located binary.Binary
+				located, err = binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
+				path = located.Path
 			} else {
 				var distribution pyodide.Distribution
 				distribution, err = pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{

@@ -24,7 +24,11 @@
  * @module
  */
 
-import { FrameWriter, PROTOCOL, readRequest } from "../../deno/wire.ts";
+import {
+  FrameWriter,
+  PROTOCOL,
+  readRequest,
+} from "../../supervisor/wire/guest/wire.ts";
 import { endProcess, loadPython, loan } from "./child.ts";
 import type { PyFunction } from "./pyodide.ts";
 

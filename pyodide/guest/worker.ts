@@ -2,12 +2,16 @@
  * Runs one Python program. Its arguments are told in child.ts.
  *
  * It starts without knowing its program, says `ready`, and then waits for its
- * request; see ../../deno/wire.ts. Frames of its own, all before the guest's code
+ * request; see ../../supervisor/wire/guest/wire.ts. Frames of its own, all before the guest's code
  * starts: `resolve` (answered by a second request: the install plan),
  * `installed` and `started`. `fatal` says that Python itself broke.
  */
 
-import { FrameWriter, PROTOCOL, readRequestText } from "../../deno/wire.ts";
+import {
+  FrameWriter,
+  PROTOCOL,
+  readRequestText,
+} from "../../supervisor/wire/guest/wire.ts";
 import { ahead, endProcess, loadPython } from "./child.ts";
 
 const frames = FrameWriter.open();

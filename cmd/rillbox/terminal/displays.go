@@ -21,7 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/server"
-	"rillbox/supervisor"
+
+	"rillbox/supervisor/job"
 )
 
 // Displays appear when the program has ended: text on stdout, pictures as files and,
@@ -56,7 +57,7 @@ type Gallery struct {
 }
 
 // Display shows what a program displayed.
-func (o *Output) Display(g *Gallery, displays []supervisor.Display) {
+func (o *Output) Display(g *Gallery, displays []job.Display) {
 	for _, display := range displays {
 		o.EndLine(os.Stdout)
 		if err := o.showOne(g, display); err != nil && o.Failed == nil {
@@ -65,7 +66,7 @@ func (o *Output) Display(g *Gallery, displays []supervisor.Display) {
 	}
 }
 
-func (o *Output) showOne(g *Gallery, display supervisor.Display) error {
+func (o *Output) showOne(g *Gallery, display job.Display) error {
 	for _, form := range pictureForms {
 		content, ok := display[form.mime]
 		if !ok {
@@ -114,7 +115,7 @@ func (o *Output) showPicture(g *Gallery, data []byte, extension string) error {
 		if replaced {
 			said += " (replaced)"
 		}
-		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Green, "picture:"), supervisor.ShowText(said))
+		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Green, "picture:"), job.ShowText(said))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/reeflective/readline"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // ErrAborted says that a person dropped what they typed.
@@ -97,7 +97,7 @@ func (e *Editor) complete(text string) readline.Completions {
 		if !strings.HasPrefix(name, word) { // only its last part, then
 			name = strings.TrimSuffix(word, part) + name
 		}
-		seen := supervisor.ShowName(name) == name // there are letters that are not
+		seen := job.ShowName(name) == name // there are letters that are not
 		if strings.HasPrefix(name, word) && namePattern.MatchString(name) && seen && len(found) < maxNames {
 			found = append(found, readline.Completion{Value: name, Display: name[len(word)-len(part):]})
 		}

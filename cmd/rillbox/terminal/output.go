@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // Output is where a program's own bytes go as they come, and the progress of the
@@ -44,13 +44,13 @@ func NewOutput(quiet bool) *Output {
 }
 
 // Emit is told what happens while a program runs.
-func (o *Output) Emit(e supervisor.Event) {
+func (o *Output) Emit(e job.Event) {
 	to := o.stdout
 	switch e.Kind {
-	case supervisor.Stage:
+	case job.Stage:
 		o.Show(e)
 		return
-	case supervisor.Stderr:
+	case job.Stderr:
 		to = o.stderr
 	}
 	if to != nil && len(e.Data) > 0 {
@@ -98,7 +98,7 @@ func (o *Output) EndLine(f *os.File) {
 // note prints a note on stderr, unless quiet.
 func (o *Output) note(text string) {
 	if !o.quiet {
-		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Yellow, "note:"), supervisor.ShowLine(text, maxNote))
+		fmt.Fprintln(os.Stderr, Paint(os.Stderr, Yellow, "note:"), job.ShowLine(text, maxNote))
 	}
 }
 
@@ -106,7 +106,7 @@ func (o *Output) note(text string) {
 const maxNote = 2 << 10
 
 // Report prints notes and the error of a result on stderr.
-func (o *Output) Report(result supervisor.Result) {
+func (o *Output) Report(result job.Result) {
 	if len(result.Notes) > 0 || result.Error != nil {
 		o.EndLine(os.Stderr)
 	}
@@ -117,15 +117,15 @@ func (o *Output) Report(result supervisor.Result) {
 	if e == nil {
 		return
 	}
-	text := supervisor.ShowNameIn(e.Traceback, e.Name)
-	switch title := supervisor.ShowName(e.Name) + ": " + e.Message; {
+	text := job.ShowNameIn(e.Traceback, e.Name)
+	switch title := job.ShowName(e.Name) + ": " + e.Message; {
 	case text == "":
 		text = title
-	case result.State != "" && result.Status != supervisor.Cancelled: // where it was, and why it is no more
+	case result.State != "" && result.Status != job.Cancelled: // where it was, and why it is no more
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
 	text = asFlags.Replace(operators.ReplaceAllString(text, "allow it with --permissions=$1")) // a person is their own
-	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, supervisor.ShowText(strings.TrimRight(text, "\n"))))
+	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, job.ShowText(strings.TrimRight(text, "\n"))))
 }
 
 // operators matches what an error tells an MCP client about granting a permission.

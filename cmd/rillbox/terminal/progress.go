@@ -11,7 +11,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // ShowAfter is how long a stage without a download takes before it is shown: most
@@ -43,7 +43,7 @@ func NewProgress(quiet bool) *Progress {
 }
 
 // Show displays a stage: a download at once, anything else if it takes long.
-func (p *Progress) Show(e supervisor.Event) {
+func (p *Progress) Show(e job.Event) {
 	if p.w == nil || e.Text == "" {
 		return
 	}
@@ -68,10 +68,10 @@ func (p *Progress) Show(e supervisor.Event) {
 }
 
 // display displays a stage now, or moves its bar. The caller holds mu.
-func (p *Progress) display(e supervisor.Event) {
+func (p *Progress) display(e job.Event) {
 	if !p.bars {
 		if !p.shown {
-			fmt.Fprintln(p.w, supervisor.ShowLine(e.Text, maxStage))
+			fmt.Fprintln(p.w, job.ShowLine(e.Text, maxStage))
 		}
 		p.shown = true
 		return
@@ -84,7 +84,7 @@ func (p *Progress) display(e supervisor.Event) {
 		p.hide()
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(p.w),
-			progressbar.OptionSetDescription(supervisor.ShowLine(e.Text, maxStage)),
+			progressbar.OptionSetDescription(job.ShowLine(e.Text, maxStage)),
 			progressbar.OptionShowBytes(e.Done > 0 || e.Total > 0),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(65*time.Millisecond),

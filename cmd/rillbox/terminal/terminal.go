@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/term"
 
-	"rillbox/supervisor"
+	"rillbox/supervisor/job"
 )
 
 // Colours, as terminals number them.
@@ -44,5 +44,5 @@ func Paint(f *os.File, colour, text string) string {
 
 // PrintError tells an error of ours on stderr.
 func PrintError(err error) {
-	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, "rillbox:"), supervisor.ShowText(err.Error()))
+	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, "rillbox:"), job.ShowText(err.Error()))
 }

@@ -1,0 +1,258 @@
+/**
+ * A guest's error as the guest should see it: its own frames, its own line
+ * numbers and short file names, without frames of Deno's or ours.
+ *
+ * @module
+ */
+
+import type { WireError } from "../../supervisor/wire/guest/wire.ts";
+import { abbreviate } from "./value.ts";
+
+/** The guest's program, and what of its text is ours. */
+export interface Source {
+  /** Where its module is: a file URL. */
+  url: string;
+  /** The file name to show for it. */
+  name: string;
+  /** What was inserted into its text, at a line and column counted from 1. */
+  prelude: { line: number; column: number; text: string };
+}
+
+/** The module that this one is part of. */
+const OURS = import.meta.url;
+
+const inspect = Deno.inspect;
+const MAX_DEPTH = 5;
+const MAX_ERRORS = 10;
+
+/** Describes anything that was thrown, in at most about `limit` characters. */
+export function describeError(
+  thrown: unknown,
+  source: Source,
+  limit: number,
+): WireError {
+  try {
+    const { name, message, frames } = parse(thrown, source);
+    return {
+      name: abbreviate(name, 200),
+      message: abbreviate(message, limit / 4),
+      stack: abbreviate(
+        format(thrown, { name, message, frames }, source, 0),
+        limit / 2,
+      ),
+    };
+  } catch { // a getter of the guest's threw
+    return {
+      name: "Error",
+      message: "The error that was thrown cannot be shown",
+      stack: "",
+    };
+  }
+}
+
+interface Parsed {
+  name: string;
+  message: string;
+  frames: string[];
+}
+
+function isError(value: unknown): value is Error {
+  return value instanceof Error ||
+    Object.prototype.toString.call(value) === "[object Error]";
+}
+
+function parse(thrown: unknown, source: Source): Parsed {
+  if (!isError(thrown)) {
+    const message = typeof thrown === "string"
+      ? thrown
+      : inspect(thrown, { colors: false });
+    return { name: "Uncaught", message, frames: [] };
+  }
+  let name = String(thrown.name || "Error");
+  let message = String(thrown.message);
+  const stack = typeof thrown.stack === "string" ? thrown.stack : "";
+  const at = stack.search(/^ {4}at /m);
+  const lines = at < 0 ? [] : stack.slice(at).split("\n");
+
+  // Deno's loader puts the place, and a syntax error's own name, into the text.
+  const place = /\n {4}at ([^\n]+:\d+:\d+)$/.exec(message);
+  if (place) {
+    message = message.slice(0, place.index);
+    if (!lines[0]?.includes(place[1]!)) lines.unshift(`    at ${place[1]}`);
+  }
+  if (message.startsWith("SyntaxError: ")) {
+    name = "SyntaxError";
+    message = message.slice("SyntaxError: ".length);
+  }
+  message = explain(
+    shorten(withoutPrelude(message, source), source),
+    source,
+  );
+  if (name === "SyntaxError" && place) {
+    message += `\n    at ${shorten(place[1]!, source)}`;
+  }
+  return { name, message, frames: guestFrames(lines, source) };
+}
+
+function format(
+  thrown: unknown,
+  parsed: Parsed,
+  source: Source,
+  depth: number,
+): string {
+  const { name, message, frames } = parsed;
+  const lines = [message === "" ? name : `${name}: ${message}`];
+  for (const frame of frames) {
+    if (!lines[0]!.endsWith(`\n${frame}`)) lines.push(frame);
+  }
+  if (isError(thrown) && depth < MAX_DEPTH) {
+    const { errors } = thrown as AggregateError;
+    if (Array.isArray(errors)) {
+      for (const [i, error] of errors.slice(0, MAX_ERRORS).entries()) {
+        const text = format(error, parse(error, source), source, depth + 1);
+        lines.push(`    [${i + 1}] ${text.replaceAll("\n", "\n    ")}`);
+      }
+      if (errors.length > MAX_ERRORS) {
+        lines.push(`    … ${errors.length - MAX_ERRORS} more errors`);
+      }
+    }
+    if (thrown.cause !== undefined) {
+      const cause = format(
+        thrown.cause,
+        parse(thrown.cause, source),
+        source,
+        depth + 1,
+      );
+      lines.push(`Caused by: ${cause}`);
+    }
+  }
+  return lines.join("\n");
+}
+
+/** Keeps the frames of the guest's program and its packages. */
+function guestFrames(lines: string[], source: Source): string[] {
+  const kept: string[] = [];
+  let last = 0; // frames up to the last one with a place of the guest's
+  for (const line of lines) {
+    if (!/^ {4}at /.test(line)) continue;
+    if (/\b(ext|node|native):/.test(line) || line.includes(OURS)) continue;
+    kept.push(shorten(line, source));
+    if (/:\d+:\d+\)?$/.test(line)) last = kept.length;
+  }
+  return kept.slice(0, last);
+}
+
+/** Shows the guest's file by its name, and a package's file by its package. */
+function shorten(text: string, source: Source): string {
+  text = text.replaceAll(
+    /file:\/\/[^\s)"']*\/npm\/[^/\s]+\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d[^/\s]*)\//g,
+    "npm:$1@$2/",
+  );
+  const parts = text.split(source.url);
+  for (let i = 1; i < parts.length; i++) {
+    parts[i] = source.name +
+      parts[i]!.replace(/^:(\d+):(\d+)/, (_, line, column) => {
+        return `:${line}:${ownColumn(Number(line), Number(column), source)}`;
+      });
+  }
+  return parts.join("").replaceAll(new URL(source.url).pathname, source.name);
+}
+
+function ownColumn(line: number, column: number, { prelude }: Source): number {
+  if (line !== prelude.line || column < prelude.column) return column;
+  return Math.max(column - prelude.text.length, prelude.column);
+}
+
+/** Takes the prelude out of an excerpt, and moves the marks below it. */
+function withoutPrelude(
+  message: string,
+  { prelude: { text } }: Source,
+): string {
+  const at = text === "" ? -1 : message.indexOf(text);
+  if (at < 0) return message;
+  const before = message.slice(0, at);
+  const after = message.slice(at + text.length);
+  const margin = at - before.lastIndexOf("\n") - 1;
+  const lines = after.split("\n");
+  if (lines[1] !== undefined && /^\s*\|?[ ~^]+$/.test(lines[1])) {
+    lines[1] = lines[1].slice(0, margin) + lines[1].slice(margin + text.length);
+  }
+  return before + lines.join("\n");
+}
+
+const COMPUTED =
+  "an import that is computed, or that a file of yours has, is not fetched by itself; name it in packages";
+
+/** Says in the words of this product what Deno's loader says in Deno's. */
+function explain(message: string, source: Source): string {
+  let match = /^Import "([^"]+)" not a dependency/.exec(message);
+  if (match) return `Cannot find package "${match[1]}": ${COMPUTED}`;
+  match = /npm package not found in cache: "([^"]+)"/.exec(message);
+  if (match) return `Cannot find package "npm:${match[1]}": ${COMPUTED}`;
+  match = /JSR package manifest for '([^']+)' failed to load/.exec(message);
+  if (match) return `Cannot find package "jsr:${match[1]}": ${COMPUTED}`;
+  match = /Specifier not found in cache: "([^"]+)"/.exec(message);
+  if (match) return `Cannot find module "${match[1]}": ${COMPUTED}`;
+  match = /^Failed to spawn '([^']*)'/.exec(message); // it is looked for before it is refused
+  if (
+    match &&
+    Deno.permissions.querySync({ name: "run", command: match[1]! }).state !==
+      "granted"
+  ) {
+    return `Requires run access to "${match[1]}": ${allowedBy("run")}`;
+  }
+  match =
+    /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
+      .exec(message);
+  if (match) return explainRefusal(match[1]!, match[2]!, source);
+  return message;
+}
+
+/** Says what a refused permission means here, and who can grant it. */
+function explainRefusal(kind: string, what: string, source: Source): string {
+  const native = /([^/"]+\.node)"$/.exec(what);
+  if (native) {
+    return `${
+      native[1]
+    } is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
+  }
+  // What node:child_process looks at before it starts a program.
+  if (
+    kind === "env" && what === '"NODE_V8_COVERAGE"' &&
+    Deno.permissions.querySync({ name: "run" }).state !== "granted"
+  ) {
+    return `Requires run access, to start a program: ${allowedBy("run")}`;
+  }
+  if (kind === "read" || kind === "write") {
+    const path = inDirectory(/^"([^"]*)"$/.exec(what)?.[1], source);
+    if (path !== undefined && !hasDirectory()) {
+      return `Requires ${kind} access to "${path}": ${NO_DIRECTORY}`;
+    }
+  }
+  const one = kind === "net" || kind === "env"
+    ? /^"([^",\s]+)"$/.exec(what)?.[1]
+    : undefined;
+  return `Requires ${kind} access to ${what}: ${allowedBy(kind, one)}`;
+}
+
+const NO_DIRECTORY =
+  "the program has no directory of files; files or session_id gives it one";
+
+/** Says that the current directory is the program's to read: a workspace. */
+export function hasDirectory(): boolean {
+  return Deno.permissions.querySync({ name: "read", path: "." }).state ===
+    "granted";
+}
+
+/** What a path that is relative, also to the program, is from the current directory. */
+function inDirectory(path: string | undefined, source: Source) {
+  if (path === undefined || !path.startsWith("/")) return path;
+  const program = new URL(".", source.url).pathname;
+  if (path + "/" === program) return ".";
+  return path.startsWith(program) ? path.slice(program.length) : undefined;
+}
+
+function allowedBy(kind: string, value?: string): string {
+  const flag = `--allow-${kind}${value === undefined ? "" : "=" + value}`;
+  return `the operator can allow it with ${flag} in DENO_PERMISSION_ARGS`;
+}

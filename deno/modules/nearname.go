@@ -1,0 +1,47 @@
+package modules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// wellKnown are npm packages that many programs use, for those who mistype one.
+var wellKnown = strings.Fields(`acorn ajv archiver async autoprefixer axios bcryptjs bluebird body-parser
+	chalk cheerio chokidar classnames colors commander cors cross-env csv-parse csv-parser d3 dayjs
+	date-fns debug diff dotenv ejs esbuild eslint execa express fast-glob fast-xml-parser figlet formik fs-extra
+	fuse.js glob got graphql handlebars highlight.js immer immutable inquirer ioredis jest js-yaml jsdom
+	jsonwebtoken katex knex koa leaflet lodash lodash-es luxon marked mathjs minimist mobx mocha moment
+	mongodb mongoose ms mysql2 nanoid node-fetch nodemailer papaparse pdf-lib pg pino postcss prettier
+	prismjs puppeteer qs ramda react react-dom react-router redis redux rimraf rollup rxjs semver sharp
+	simple-statistics socket.io svelte tailwindcss three tslib typescript underscore undici uuid validator
+	vite vue webpack winston ws xlsx xml2js yaml yargs zod zustand`)
+
+// nearName suggests the well-known package whose name differs least from one that
+// does not exist; it is empty when none is near.
+func nearName(name string) string {
+	for _, known := range wellKnown {
+		if near(name, known) {
+			return fmt.Sprintf(" (is it %s?)", known)
+		}
+	}
+	return ""
+}
+
+// near says whether one character was left out, put in, replaced or exchanged with
+// the next.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	if len(b) < 4 || a == b {
+		return false
+	}
+	if len(a) < len(b) {
+		return a[at:] == b[at+1:]
+	}
+	return a[at+1:] == b[at+1:] || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+}

@@ -1,0 +1,144 @@
+package modules
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rillbox/supervisor/launcher"
+
+	"rillbox/deno/permission"
+)
+
+// Manifests are the paths, in Deno's directory, of what registries say of the plan's
+// packages. Those that list versions have the planned ones; JSR's of a single version
+// have nil. Deno reads manifests beside the modules.
+func (p Plan) Manifests() map[string]map[string]bool {
+	manifests := map[string]map[string]bool{}
+	for _, module := range p.Modules {
+		if strings.HasPrefix(module, "npm/") {
+			version, _, _ := strings.Cut(path.Base(module), "_") // what follows tells a copy for other peers apart
+			Add(manifests, path.Join(path.Dir(module), "registry.json"), version)
+		}
+	}
+	base, err := url.Parse(jsrURL())
+	if err != nil {
+		return manifests
+	}
+	for key := range p.Locked.JSR {
+		name, version := splitKey(key)
+		Add(manifests, cachedURL(base.JoinPath(name, "meta.json")), version)
+		manifests[cachedURL(base.JoinPath(name, version+"_meta.json"))] = nil
+	}
+	return manifests
+}
+
+// Add notes that a manifest may name a version.
+func Add(manifests map[string]map[string]bool, manifest, version string) {
+	if manifests[manifest] == nil {
+		manifests[manifest] = map[string]bool{}
+	}
+	manifests[manifest][version] = true
+}
+
+// ShowModules lets a child find a plan's modules, npm's and those of URLs, in its
+// DENO_DIR, which it calls name. Deno takes as modules only what is below its own
+// directory when links are followed.
+func ShowModules(around *permission.Surroundings, modules, denoDir, name string) error {
+	for _, kind := range []string{"npm", "remote"} {
+		from, at := filepath.Join(modules, kind), filepath.Join(denoDir, kind)
+		around.See(from, filepath.Join(name, kind), launcher.Read)
+		var err error
+		if around.OwnRoot() {
+			err = os.Mkdir(at, 0o700)
+		} else {
+			err = os.Symlink(from, at)
+		}
+		if err != nil && !(around.OwnRoot() && errors.Is(err, fs.ErrExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// cachedURL is where Deno keeps a URL's content: remote/{scheme}/{host}, with
+// its port, and the SHA-256 of path and query.
+func cachedURL(u *url.URL) string {
+	host := u.Hostname()
+	if u.Port() != "" {
+		host += "_PORT" + u.Port()
+	}
+	rest := u.EscapedPath()
+	if u.RawQuery != "" {
+		rest += "?" + u.RawQuery
+	}
+	sum := sha256.Sum256([]byte(rest))
+	return "remote/" + u.Scheme + "/" + host + "/" + hex.EncodeToString(sum[:])
+}
+
+// NarrowManifest leaves those versions in a manifest of npm's or JSR's, as Deno
+// keeps it: a JSON object, perhaps with a comment of Deno's after it. before is
+// what became of the manifest the last time, empty if there was none.
+func NarrowManifest(text, before []byte, versions map[string]bool) ([]byte, error) {
+	manifest, rest, err := readManifest(text)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(manifest["versions"], &all); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(all, func(version string, _ json.RawMessage) bool { return !versions[version] })
+	if len(before) > 0 {
+		earlier, _, err := readManifest(before)
+		if err == nil {
+			err = json.Unmarshal(earlier["versions"], &all) // what was there stays
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if manifest["versions"], err = json.Marshal(all); err != nil {
+		return nil, err
+	}
+	delete(manifest, "latest") // of JSR's; Deno looks for the highest
+	if given, npm := manifest["dist-tags"]; npm {
+		var tags map[string]string
+		if err := json.Unmarshal(given, &tags); err != nil {
+			return nil, err
+		}
+		maps.DeleteFunc(tags, func(_, version string) bool { return all[version] == nil })
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		if tags["latest"] == "" && len(all) > 0 { // Deno wants to see one
+			tags["latest"] = slices.Sorted(maps.Keys(all))[0]
+		}
+		if manifest["dist-tags"], err = json.Marshal(tags); err != nil {
+			return nil, err
+		}
+	}
+	narrowed, err := json.Marshal(manifest)
+	return append(narrowed, rest...), err
+}
+
+func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&manifest); err != nil {
+		return nil, nil, err
+	}
+	if manifest == nil {
+		return nil, nil, errors.New("it is no object")
+	}
+	return manifest, text[decoder.InputOffset():], nil
+}

@@ -1,0 +1,278 @@
+package modules
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"rillbox/supervisor/job"
+)
+
+// Module is a program as it will be run, and what was found out about it
+// without running it.
+type Module struct {
+	File     string // its file's name in the run's directory
+	Name     string // the name to show
+	Code     string // the text to run, the prelude included
+	Prelude  prelude
+	Commonjs bool
+	Imports  []string // the literal specifiers that it imports or requires
+	Problem  string   // where it can't be parsed: "main.js:3:9"; empty if it can
+	TooHard  bool     // parsing it was given up
+	Unparsed bool     // it was too plain to be parsed; problem is then not known
+}
+
+// prelude is what was inserted into the program's text, so that tracebacks can
+// leave it out: line and column count from 1, in UTF-16 units.
+type prelude struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Text   string `json:"text"`
+}
+
+var Loaders = map[string]api.Loader{
+	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS, ".jsx": api.LoaderJSX,
+	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
+}
+
+var PlainName = Pattern(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
+
+// jsxSource stands for the package whose runtime makes JSX elements, until the
+// imports say which one that is.
+const jsxSource = "rillbox-jsx"
+
+// Inspect finds out how the program must be run and what it imports. A program
+// that can't be parsed is not an error here: Deno says better what is wrong.
+func Inspect(p job.Program, scan ScanFunc) (Module, error) {
+	m := Module{Name: p.Name, Code: p.Code}
+	if m.Name == "" {
+		m.Name = map[job.Language]string{job.JavaScript: "main.js", job.TypeScript: "main.ts"}[p.Language]
+	}
+	extension := path.Ext(m.Name)
+	if _, known := Loaders[extension]; !known {
+		return m, UnknownExtension(m.Name)
+	}
+	extensions := []string{extension}
+	if p.Name == "" { // it may be JSX, which has an extension of its own
+		extensions = append(extensions, extension+"x")
+	}
+	var found Scanned
+	if m.Unparsed = isPlain(p.Code, extension); !m.Unparsed {
+		var err error
+		if found, err = scan(ScanRequest{Code: p.Code, Extensions: extensions}); err != nil {
+			return m, err
+		}
+		m.Name = strings.TrimSuffix(m.Name, extension) + found.Extension
+		extension = found.Extension
+	}
+	m.Imports, m.TooHard = found.Imports, found.TooHard
+	if found.Problem != "" {
+		m.Problem = m.Name + found.Problem
+	}
+	m.Commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
+	m.File = m.Name
+	if !PlainName().MatchString(m.File) {
+		m.File = "main" + extension
+	}
+	if m.Commonjs && extension == ".js" {
+		m.File = strings.TrimSuffix(m.File, ".js") + ".cjs"
+	}
+	m.insertPrelude(found)
+	return m, nil
+}
+
+func UnknownExtension(name string) error {
+	return job.Refuse("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", name)
+}
+
+// insertPrelude puts in front of the program, on its first line of code, what
+// makes it the main module and what its use of JSX and require needs.
+func (m *Module) insertPrelude(found Scanned) {
+	text := ""
+	if i := slices.Index(m.Imports, jsxSource+"/jsx-runtime"); i >= 0 {
+		source := jsxPackage(m.Imports, "react")
+		m.Imports[i] = source + "/jsx-runtime"
+		text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
+	}
+	if !m.Commonjs && strings.Contains(m.Code, "import.meta") {
+		text += "import.meta.main=true;"
+	}
+	if !m.Commonjs && found.Requires {
+		text += `import{createRequire as $rillbox}from"node:module";const require=$rillbox(import.meta.url);`
+	}
+	if text == "" {
+		return
+	}
+	at := codeStart(m.Code)
+	before := m.Code[:at]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	m.Prelude = prelude{
+		Line:   1 + strings.Count(before, "\n"),
+		Column: 1 + len(utf16.Encode([]rune(line))),
+		Text:   text,
+	}
+	m.Code = before + text + m.Code[at:]
+}
+
+// leading is what may stand before a program's first line of code: a #! line, space
+// and comments.
+var leading = Pattern(`^(?:#![^\n]*)?(?:[ \t\r\n\x{FEFF}]|//[^\n]*|/\*[\s\S]*?\*/)*`)
+
+// codeStart is where the first line of code is.
+func codeStart(code string) int { return len(leading().FindString(code)) }
+
+// jsxPackage is the package that makes JSX elements: the one of the well-known
+// ones that the program imports, else otherwise.
+func jsxPackage(imports []string, otherwise string) string {
+	for _, text := range imports {
+		s, err := ParseSpecifier(text)
+		if err != nil || s.Scheme != "npm" {
+			continue
+		}
+		switch s.Name {
+		case "react", "preact":
+			return strings.TrimSuffix(text, s.Path)
+		case "react-dom": // React's, of the same version
+			return strings.Replace(strings.TrimSuffix(text, s.Path), "react-dom", "react", 1)
+		case "preact-render-to-string":
+			return "preact"
+		case "hono":
+			return strings.TrimSuffix(text, s.Path) + "/jsx"
+		}
+	}
+	return otherwise
+}
+
+// telling are the words without which a program imports nothing, exports nothing
+// and is no CommonJS module (return stands at the top level of those alone).
+// Keywords can't be written with escapes, names can.
+var telling = []string{"import", "export", "require", "module", "return", `\u`}
+
+// isPlain says that a parse of the program would tell nothing: a look that errs
+// on the side of parsing, since the words may stand in strings and comments.
+func isPlain(code, extension string) bool {
+	if strings.HasSuffix(extension, "x") {
+		return false
+	}
+	for _, word := range telling {
+		if strings.Contains(code, word) {
+			return false
+		}
+	}
+	return !strings.Contains(code, "<") || !ClosesJSX(code)
+}
+
+// ClosesJSX says that there may be JSX, all of which ends in "</…>" or "/>".
+// Between those signs there may be space and comments; a comment begins and ends
+// with a slash, save that "//" ends with its line.
+func ClosesJSX(code string) bool {
+	blank := func(r rune) bool { return r <= ' ' || r >= utf8.RuneSelf }
+	for at := range len(code) {
+		switch code[at] {
+		case '/':
+			if strings.HasSuffix(strings.TrimRightFunc(code[:at], blank), "<") {
+				return true
+			}
+		case '>':
+			before := strings.TrimRightFunc(code[:at], blank)
+			if strings.HasSuffix(before, "/") || strings.Trim(code[len(before):at], " \t") != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Scanned is what a parse tells of a program.
+type Scanned struct {
+	Imports  []string `json:"imports"`
+	Requires bool     `json:"requires"`
+	Format   string   `json:"format"`  // "esm", "cjs" or ""
+	Problem  string   `json:"problem"` // where it can't be parsed: ":3:9"
+	// Extension is that of the file name under which it was parsed.
+	Extension string `json:"extension"`
+	// JSX is the package that makes a cell's elements of JSX, Script the cell as a
+	// script; empty where its own code is one.
+	JSX    string `json:"jsx,omitempty"`
+	Script Script `json:"script,omitzero"`
+	// TooHard says that parsing it was given up; nothing else is then known.
+	TooHard bool `json:"-"`
+}
+
+// ScanFunc has a program parsed.
+type ScanFunc func(ScanRequest) (Scanned, error)
+
+// scanAny parses a program whose file name has one of the extensions: the first
+// under which it can be parsed, else the first.
+func scanAny(code string, extensions ...string) Scanned {
+	var first Scanned
+	for i, extension := range extensions {
+		found := scan(code, Loaders[extension])
+		found.Extension = extension
+		if found.Problem == "" {
+			return found
+		}
+		if i == 0 {
+			first = found
+		}
+	}
+	return first
+}
+
+var ownPragma = Pattern(`@jsx(Runtime|Frag)?\s`)
+
+// scan parses a program with esbuild. Nothing is read from disk.
+func scan(code string, loader api.Loader) Scanned {
+	var found Scanned
+	options := api.BuildOptions{
+		Stdin:       &api.StdinOptions{Contents: code, Sourcefile: "main", Loader: loader},
+		Bundle:      true,
+		Metafile:    true,
+		LogLevel:    api.LogLevelSilent,
+		Target:      api.ESNext,
+		Format:      api.FormatESModule,
+		TsconfigRaw: `{"compilerOptions":{"verbatimModuleSyntax":true,"experimentalDecorators":true}}`,
+		JSX:         api.JSXAutomatic, JSXImportSource: jsxSource,
+		Plugins: []api.Plugin{{Name: "scan", Setup: func(build api.PluginBuild) {
+			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
+				if !slices.Contains(found.Imports, a.Path) {
+					found.Imports = append(found.Imports, a.Path)
+				}
+				if a.Kind == api.ResolveJSRequireCall || a.Kind == api.ResolveJSRequireResolve {
+					found.Requires = true
+				}
+				return api.OnResolveResult{Path: a.Path, External: true}, nil
+			})
+		}}},
+	}
+	if ownPragma().MatchString(code) {
+		options.JSX = api.JSXPreserve // the program says itself what makes its elements
+	}
+	result := api.Build(options)
+	if len(result.Errors) > 0 {
+		first := result.Errors[0]
+		found.Problem = ":1:1"
+		if first.Location != nil {
+			found.Problem = fmt.Sprintf(":%d:%d", first.Location.Line, first.Location.Column+1)
+		}
+		return found
+	}
+	switch {
+	case strings.Contains(result.Metafile, `"format": "cjs"`):
+		found.Format = "cjs"
+	case strings.Contains(result.Metafile, `"format": "esm"`):
+		found.Format = "esm"
+	}
+	slices.Sort(found.Imports) // esbuild resolves them in no fixed order
+	return found
+}
+
+// UsesProcess says that the program imports Node's process module.
+func (m Module) UsesProcess() bool {
+	return slices.Contains(m.Imports, "node:process") || slices.Contains(m.Imports, "process")
+}

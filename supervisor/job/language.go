@@ -1,0 +1,98 @@
+package job
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Language names what a program is written in.
+type Language string
+
+// The languages that have an engine.
+const (
+	JavaScript Language = "javascript"
+	TypeScript Language = "typescript"
+	Python     Language = "python"
+)
+
+// LanguageInfo is a language's row in the registry: all that the MCP surface and the
+// command line know of it. The rows of an engine stand in its own package; what is
+// listed or said of languages anywhere is made from them.
+type LanguageInfo struct {
+	Name  Language
+	Title string // its name in sentences
+	// Aliases are other names, of which the first stands in help.
+	Aliases []string
+	// Extensions are those of its files; the first is that of a program without a file
+	// name. Their letters are names of the language, too: the others than the first say
+	// how a program is parsed.
+	Extensions []string
+	// Syntaxes are those of these names that change what can be written ("tsx").
+	Syntaxes []string
+
+	// How it runs, examples of packages, and where a program finds its arguments: for
+	// models. AnyFile is what to know where a program may read any file.
+	How, Packages, Arguments, AnyFile string
+
+	// Banner names what its REPL runs on; ${deno} stands for Deno's version.
+	Banner       string
+	Prompt, More string
+	Exits        []string // what a person types to end a REPL
+	// Continues matches a line of piped input that belongs to the statement before it;
+	// nil matches none.
+	Continues *regexp.Regexp
+	// ReadsLines says that a cell reads no more of a terminal than the lines it asks
+	// for. The others read ahead, which is the next cell.
+	ReadsLines bool
+
+	// Probe is a program that tries what must be refused, and whose value maps what it
+	// tried to how it was refused; Endless is one that never ends. They are empty where
+	// another language is run in the same way.
+	Probe, Endless string
+}
+
+// Words are all that the language may be called.
+func (l LanguageInfo) Words() []string {
+	words := append([]string{string(l.Name)}, l.Aliases...)
+	for _, extension := range l.Extensions {
+		if word := extension[1:]; !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// FindLanguage finds the language that is called by a word, and the file name that the
+// word gives a program, if it says how it is parsed: "main.mjs".
+func FindLanguage(rows []LanguageInfo, word string) (l LanguageInfo, file string, found bool) {
+	word = strings.ToLower(strings.TrimSpace(word))
+	for _, l := range rows {
+		switch {
+		case !slices.Contains(l.Words(), word):
+			continue
+		case slices.Contains(l.Extensions[1:], "."+word):
+			return l, "main." + word, true
+		}
+		return l, "", true
+	}
+	return LanguageInfo{}, "", false
+}
+
+// LanguageNames are the names of languages.
+func LanguageNames(rows []LanguageInfo) []string {
+	names := make([]string, len(rows))
+	for i, l := range rows {
+		names[i] = string(l.Name)
+	}
+	return names
+}
+
+// Listed lists names as in a sentence, with a word before the last one: "and", "or".
+func Listed(names []string, word string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+}

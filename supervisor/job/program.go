@@ -1,0 +1,210 @@
+// Package job is the domain: what a program, a run, its events and its result are,
+// what bounds them, what an engine and its languages are. Everything else speaks of
+// these; it holds no process and no state.
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Program is what a client asks to run.
+type Program struct {
+	// ID names the execution; Supervisor.Run makes one when it is empty.
+	ID string
+	// Client names who asks, for fairness and for cancelling: only the same
+	// client can cancel an execution.
+	Client   string
+	Language Language
+	// Name is the file name that tracebacks show ("main.ts"); a base name with
+	// its extension, which for JavaScript and TypeScript also says how the
+	// program is parsed (.cjs, .jsx, …). Empty means the language's own default.
+	Name string
+	// Code is the program's text, UTF-8.
+	Code string
+	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
+	Args []string
+	// Stdin is the guest's standard input; nil means none (immediate EOF).
+	Stdin io.Reader
+	// Packages are wanted before the program starts: npm:, jsr: and https:
+	// specifiers or bare npm names for JavaScript and TypeScript, PEP 508
+	// requirements or wheel URLs for Python.
+	Packages []string
+	// Permissions are Deno permission flags that narrow what the operator
+	// granted; nil means all that was granted, empty and not nil means none.
+	Permissions []string
+	// Workspace is a directory, by its real path, that becomes the program's
+	// current one, which it may read and, unless ReadOnly, write; empty means
+	// that it has none.
+	Workspace string
+	ReadOnly  bool
+	// Echo asks a session's cell to show its value also where it has no form but
+	// its text, as the language's own REPL prints it: as the last of the displays.
+	Echo bool
+	// Combined makes one stream of stdout and stderr, in the order in which they were
+	// written: Result.Stdout. A session's cells can't have it.
+	Combined bool
+	// Timeout bounds the time that the guest's own code runs, package
+	// installation apart. Zero means Limits.Timeout.
+	Timeout time.Duration
+	// Before, if any, is called when it is the program's turn, and its error
+	// refuses the program; After when it has ended. Meanwhile no other cell of its
+	// session runs.
+	Before func() error
+	After  func()
+
+	// OnlyOpen wants the session to be there, and no cell run.
+	OnlyOpen bool
+}
+
+// Status is how a run ended.
+type Status string
+
+// The ways a run ends.
+const (
+	Completed   Status = "completed"     // the program ended with exit code 0
+	Failed      Status = "failed"        // an uncaught error or another exit code
+	TimedOut    Status = "timed_out"     // its time was up
+	OutOfMemory Status = "out_of_memory" // it used more memory than it may
+	Cancelled   Status = "cancelled"     // the client asked for it, or went away
+	Crashed     Status = "crashed"       // a signal or a broken runtime ended it
+)
+
+// Result is what became of a run. Everything but Value, Displays, Error and the
+// bytes of the two streams is measured or decided by the supervisor; those are
+// the guest's claims.
+type Result struct {
+	ExecutionID string
+	// Language is the program's; of a cell that named none, its session's.
+	Language Language
+	Status   Status
+	// ExitCode is the child's exit status; 128+n when signal n ended it.
+	ExitCode int
+	// Stdout and Stderr are what was kept of the guest's streams. Combined says that
+	// they are one, Stdout.
+	Stdout, Stderr Captured
+	Combined       bool
+	// Value is the program's value as JSON (Python's last expression, the
+	// default export of JavaScript and TypeScript); nil when there is none.
+	// A value with no JSON form is its printed form, as a JSON string.
+	Value json.RawMessage
+	// Displays are what the program showed (display(), figures) and its value's
+	// richer forms, in order.
+	Displays []Display
+	// State says, of a session's cell that did not end by itself, whether the
+	// session's state is still there; empty otherwise.
+	State State
+	// Error is set when the program failed by an error, and when it was ended
+	// from outside, where it says why and what to do.
+	Error *GuestError
+	// Duration is the wall-clock time of the guest's own code.
+	Duration time.Duration
+	// Waited is how long it waited for its turn, Installing how long its packages
+	// took.
+	Waited, Installing time.Duration
+	// CPU is the processor time of the whole child, its start included.
+	CPU time.Duration
+	// PeakMemory is the largest resident size that the child had, in bytes.
+	PeakMemory int64
+	// Packages are those that the program's imports and requests resolved to.
+	Packages []Package
+	// Notes tell what was chosen on the program's behalf, or left out, one
+	// sentence each.
+	Notes []string
+}
+
+// Errors is the stream to which the guest's runtime writes its own errors.
+func (r *Result) Errors() *Captured {
+	if r.Combined {
+		return &r.Stdout
+	}
+	return &r.Stderr
+}
+
+// GuestError is an error of the guest's program.
+type GuestError struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	// Traceback shows the guest's frames only, in the language's own form;
+	// empty when there is none (a timeout, say).
+	Traceback string `json:"traceback,omitempty"`
+}
+
+// Package is one resolved package.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Source is where it came from: "npm", "jsr", "url", "pyodide", "index".
+	Source string `json:"source"`
+	// Cached says that nothing had to be fetched for it.
+	Cached bool `json:"cached"`
+}
+
+// EventKind says what an Event tells.
+type EventKind int
+
+// The kinds of events.
+const (
+	Stage  EventKind = iota // Text says what is being done
+	Stdout                  // Data was written to the guest's stdout
+	Stderr                  // Data was written to the guest's stderr
+)
+
+// Event is news of a run while it lasts.
+type Event struct {
+	Kind EventKind
+	// Text is a stage in words for people: "fetching numpy", "installing".
+	Text string
+	// Done and Total count bytes of the stage; Total is 0 when unknown.
+	Done, Total int64
+	// Data holds the guest's bytes; the receiver must not keep or change it.
+	Data []byte
+}
+
+// Engine runs one program in one fresh child process.
+// An error means that we failed; a guest's failure is a Result.
+//
+// emit is called from one goroutine at a time, and not after Run has returned.
+type Engine interface {
+	Run(ctx context.Context, p Program, emit func(Event)) (Result, error)
+}
+
+// Toolchain is an engine with what belongs to it beside running: its own
+// set-up, its packages, and what can be said of it.
+type Toolchain interface {
+	Engine
+	// Prepare fetches and makes all that a later offline run needs.
+	Prepare(ctx context.Context, emit func(Event)) error
+	// Install fetches packages into the cache and says what they resolved to.
+	Install(ctx context.Context, packages []string, emit func(Event)) ([]Package, error)
+	// Describe says what the engine is, without fetching or waiting.
+	Describe() Description
+	// Close ends what the engine keeps running (warm children, listeners).
+	Close()
+}
+
+// Description says what an engine is and whether it could run at once.
+type Description struct {
+	Languages []LanguageInfo
+	// Versions maps a component's name ("deno", "v8", "typescript",
+	// "python", "pyodide") to its exact version.
+	Versions map[string]string
+	// Ready says that all of the engine is on this machine.
+	Ready bool
+	// Permissions are the Deno flags that the operator granted.
+	Permissions []string
+	// Wall is the level of the wall around programs, as launcher.Level names it;
+	// "none" where they have every permission or the operator gave the wall up.
+	Wall string
+}
+
+// ProgramError says what is wrong with a program that can't be run as it is.
+type ProgramError struct{ Text string }
+
+func (e *ProgramError) Error() string { return e.Text }
+
+// Refuse makes a ProgramError.
+func Refuse(format string, args ...any) error { return &ProgramError{fmt.Sprintf(format, args...)} }

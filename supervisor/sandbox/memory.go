@@ -1,0 +1,62 @@
+//go:build !windows
+
+package sandbox
+
+import (
+	"os"
+	"sync"
+)
+
+// meter keeps what was seen of a child's memory.
+type meter struct {
+	mu       sync.Mutex
+	baseline int64
+	largest  int64
+}
+
+// memory is what a process uses at one moment, in bytes.
+type memory struct {
+	// own is what the process does not share with files (its heaps, stacks and
+	// shared memory); peak is the largest resident size that it ever had.
+	own, peak int64
+}
+
+func (m *meter) markBaseline(pid int) {
+	if now, ok := readMemory(pid); ok {
+		m.mu.Lock()
+		m.baseline, m.largest = now.own, max(m.largest, now.peak)
+		m.mu.Unlock()
+	}
+}
+
+// see takes note of the child's memory and says how much it uses above its
+// baseline; false when it can't be told any more.
+func (m *meter) see(pid int) (int64, bool) {
+	now, ok := readMemory(pid)
+	if !ok {
+		return 0, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.largest = max(m.largest, now.peak)
+	return now.own - m.baseline, true
+}
+
+// seen is the largest resident size that was seen.
+func (m *meter) seen() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.largest
+}
+
+// peak is the largest resident size that was seen. The kernel's own figure for
+// an ended process is used only when the process was too short to be looked at:
+// it also counts what the process was before it became the child.
+func (m *meter) peak(state *os.ProcessState) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.largest > 0 {
+		return m.largest
+	}
+	return maxResident(state)
+}

@@ -1,0 +1,181 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
+)
+
+// Outcome is what a child's frames said of a run.
+type Outcome struct {
+	// Result is the result frame, Uncaught the last uncaught error; nil when
+	// there was none.
+	Result   *Frame
+	Uncaught *job.GuestError
+	// Quiet says that a child that ends without a result has said all by its exit
+	// status.
+	Quiet bool
+	Shown Displays
+	// Err is why the frames could not be read to their end.
+	Err error
+}
+
+// ReadOutcome reads a child's frames to their end. Each frame but result,
+// uncaught and display goes to other (nil drops them) as it comes; an error of
+// other's ends the reading like a protocol error.
+func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
+	return ReadOutcomeThen(frames, func() {}, other)
+}
+
+// ReadOutcomeThen is ReadOutcome, and calls ending at the result: after that a
+// child ends, unless the guest has it go on.
+func ReadOutcomeThen(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
+	o := readOutcome(frames, other, ending)
+	if o.Err != nil {
+		frames.Drain()
+	}
+	return o
+}
+
+// ReadCell reads the frames of one cell, up to its result. At an error, and
+// where there is no result, the child can take no other cell.
+func ReadCell(frames *FrameReader, other func(Frame) error) Outcome {
+	return readOutcome(frames, other, nil)
+}
+
+// readOutcome reads up to the result; and on, where ending is given.
+func readOutcome(frames *FrameReader, other func(Frame) error, ending func()) Outcome {
+	var o Outcome
+	for {
+		frame, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			return o
+		}
+		if err == nil {
+			switch frame.Type {
+			case ResultFrame:
+				o.Result = &frame
+				if ending == nil {
+					return o
+				}
+				ending()
+			case UncaughtFrame:
+				o.Uncaught = frame.Error
+			case DisplayFrame:
+				err = o.Shown.Add(frame)
+			default:
+				if other != nil {
+					err = other(frame)
+				}
+			}
+		}
+		if err != nil {
+			o.Err = err
+			return o
+		}
+	}
+}
+
+// heapExhausted is what V8 writes before it aborts for want of heap.
+var heapExhausted = []byte("Fatal JavaScript out of memory")
+
+// Into gives the run's result: the verdict is exit's, the value, the error and
+// what is shown are the frames'. Times, packages and other notes are left to the
+// engine.
+func (o Outcome) Into(exit sandbox.Exit) job.Result {
+	r := job.Result{
+		Status:     exit.Status,
+		ExitCode:   exit.Code,
+		Stdout:     exit.Stdout,
+		Stderr:     exit.Stderr,
+		Combined:   exit.Combined,
+		CPU:        exit.CPU,
+		PeakMemory: exit.PeakMemory,
+		Displays:   o.Shown.List,
+		Notes:      o.Shown.summary(o.Result != nil),
+	}
+	errors := r.Errors()
+	if exit.Status == job.Crashed && (bytes.Contains(errors.Head, heapExhausted) || bytes.Contains(errors.Tail, heapExhausted)) {
+		r.Status = job.OutOfMemory
+		exit.Reason = "the JavaScript heap is full"
+	}
+	if r.Status == job.OutOfMemory { // we may have ended it while it told that
+		*errors = withoutDump(*errors)
+	}
+	switch r.Status {
+	case job.Completed:
+		switch {
+		case o.isUnusable():
+			r.Status, r.Error = job.Failed, o.protocolError(exit)
+		case o.Result == nil:
+		case o.Result.Error != nil:
+			r.Status, r.Error = job.Failed, o.Result.Error
+		default:
+			r.Value = o.Result.Value
+		}
+	case job.Failed:
+		switch {
+		case exit.Reason != "": // we ended it
+			r.Error = &job.GuestError{Name: "LimitError", Message: exit.Reason}
+		case o.Result != nil && o.Result.Error != nil:
+			r.Error = o.Result.Error
+		case o.Uncaught != nil:
+			r.Error = o.Uncaught
+		case o.isUnusable():
+			r.Error = o.protocolError(exit)
+		}
+	default:
+		r.Error = &job.GuestError{Name: ErrorNames[r.Status], Message: exit.Reason}
+	}
+	return r
+}
+
+// withoutDump takes off the end of a child's stderr what V8 writes when its heap is
+// full: addresses and paths of ours.
+func withoutDump(c job.Captured) job.Captured {
+	cut := func(b []byte) ([]byte, bool) {
+		for _, begin := range reportBegins {
+			if at := bytes.LastIndex(b, begin); at >= 0 {
+				return b[:at], true
+			}
+		}
+		return b, false
+	}
+	if tail, found := cut(c.Tail); found {
+		c.Tail = tail
+	} else if head, found := cut(c.Head); found {
+		c = job.Captured{Head: head}
+	}
+	return c
+}
+
+// CancelledBefore is the result of a run that was cancelled before its program began.
+func CancelledBefore() job.Result {
+	return job.Result{Status: job.Cancelled, ExitCode: 130, Error: &job.GuestError{
+		Name: ErrorNames[job.Cancelled], Message: "the run was cancelled before its program started",
+	}}
+}
+
+var ErrorNames = map[job.Status]string{
+	job.TimedOut:    "TimeoutError",
+	job.OutOfMemory: "OutOfMemory",
+	job.Cancelled:   "Cancelled",
+	job.Crashed:     "Crashed",
+}
+
+func (o Outcome) isUnusable() bool { return o.Err != nil || o.Result == nil && !o.Quiet }
+
+func (o Outcome) protocolError(exit sandbox.Exit) *job.GuestError {
+	why := "it ended without saying how the program went"
+	if o.Err != nil {
+		why = o.Err.Error()
+	}
+	return &job.GuestError{
+		Name:    "ProtocolError",
+		Message: fmt.Sprintf("the program's process ended with exit status %d, and what it reported can't be used: %s", exit.Code, why),
+	}
+}
