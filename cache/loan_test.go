@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache/cachetest"
-
 	"rillbox/cache"
+	"rillbox/cache/cachetest"
 )
 
 // TestALoanOutlivesItsEntry: what is lent stays readable when the entry is

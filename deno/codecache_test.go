@@ -13,7 +13,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno/binary"
 	"rillbox/deno/modules"
 	"rillbox/supervisor/job"

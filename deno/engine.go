@@ -20,13 +20,11 @@ import (
 	"log/slog"
 
 	"rillbox/cache"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/binary"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

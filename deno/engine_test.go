@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno"
 	"rillbox/deno/binary"
 	"rillbox/deno/permission"
@@ -50,7 +50,7 @@ func newEngine(t testing.TB, flags string, change ...func(*deno.Options)) *deno.
 
 func ignore(job.Event) {}
 
-func run(t testing.TB, e *deno.Engine, p job.Program) job.Result {
+func run(t testing.TB, e *deno.Engine, p job.Program, stdin ...io.Reader) job.Result {
 	t.Helper()
 	if p.Language == "" {
 		p.Language = job.TypeScript
@@ -58,7 +58,7 @@ func run(t testing.TB, e *deno.Engine, p job.Program) job.Result {
 	if p.Timeout == 0 {
 		p.Timeout = job.DefaultLimits().Timeout
 	}
-	r, err := e.Run(context.WithoutCancel(t.Context()), p, ignore)
+	r, err := e.Run(context.WithoutCancel(t.Context()), p, job.Streams{Stdin: only(stdin), Emit: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +77,8 @@ console.log(process.argv.slice(2).join(), process.argv[1].split("/").pop(), proc
 console.log(Deno.mainModule === import.meta.url, import.meta.main);
 console.log(await new Response(Deno.stdin.readable).text());
 export default { answer: 42 };`,
-			Args:  []string{"a", "--b", "--allow-read", "--", "é\n"},
-			Stdin: strings.NewReader("the rest\nof it"),
-		})
+			Args: []string{"a", "--b", "--allow-read", "--", "é\n"},
+		}, strings.NewReader("the rest\nof it"))
 		name := map[job.Language]string{job.JavaScript: "main.js", job.TypeScript: "main.ts"}[language]
 		want := "out [ \"a\", \"--b\", \"--allow-read\", \"--\", \"é\\n\" ]\na,--b,--allow-read,--,é\n " + name + " 7\ntrue true\nthe rest\nof it\n"
 		if r.Status != job.Completed || r.Stdout.String() != want || r.Stderr.String() != "err\n" || string(r.Value) != `{"answer":42}` {
@@ -98,8 +97,7 @@ func TestNodeStdin(t *testing.T) {
 let text = "";
 for await (const chunk of process.stdin) text += chunk;
 process.stdout.write(String(text.length) + text.slice(0, 5) + text.slice(-5));`,
-		Stdin: strings.NewReader(input),
-	})
+	}, strings.NewReader(input))
 	if r.Stdout.String() != "16000001234bcde\n" {
 		t.Errorf("have %q %+v", r.Stdout, r.Error)
 	}
@@ -317,11 +315,12 @@ func TestEnds(t *testing.T) {
 		t.Errorf("endless memory: %s %+v", r.Status, r.Error)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := e.Run(ctx, job.Program{Language: job.JavaScript, Code: "console.log(1); setInterval(() => {}, 1000)", Timeout: time.Minute}, func(ev job.Event) {
+	r, err := e.Run(ctx, job.Program{Language: job.JavaScript, Code: "console.log(1); setInterval(() => {}, 1000)", Timeout: time.Minute}, job.Streams{Emit: func(ev job.Event) {
 		if ev.Kind == job.Stdout {
 			cancel()
 		}
-	})
+	}})
+
 	if err != nil || r.Status != job.Cancelled {
 		t.Errorf("cancelled: %s %v", r.Status, err)
 	}
@@ -451,7 +450,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	e := newEngine(t, "-R=/etc")
-	_, err := e.Run(t.Context(), job.Program{Language: job.JavaScript, Permissions: []string{"--allow-net"}, Timeout: time.Second}, ignore)
+	_, err := e.Run(t.Context(), job.Program{Language: job.JavaScript, Permissions: []string{"--allow-net"}, Timeout: time.Second}, job.Streams{Emit: ignore})
 	var wrong *job.ProgramError
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "--allow-net") || !strings.Contains(err.Error(), "ask the operator") {
 		t.Errorf("widening: %v", err)
@@ -509,15 +508,23 @@ func TestAFullHeapShowsNoPaths(t *testing.T) {
 	e := newEngine(t, "", func(o *deno.Options) { o.Limits.Memory = 64 << 20 })
 	s := openSession(t, e, job.JavaScript)
 	p := job.Program{Language: job.JavaScript, Timeout: 30 * time.Second, Code: `console.error("mine"); const a = []; for (;;) a.push(new Array(1e5).fill(1.5))`}
-	for name, run := range map[string]func(context.Context, job.Program, func(job.Event)) (job.Result, error){"run": e.Run, "session": s.Run} {
+	for name, run := range map[string]func(context.Context, job.Program, job.Streams) (job.Result, error){"run": e.Run, "session": s.Run} {
 		var live strings.Builder
-		r, err := run(t.Context(), p, func(event job.Event) {
+		r, err := run(t.Context(), p, job.Streams{Emit: func(event job.Event) {
 			if event.Kind == job.Stderr {
 				live.Write(event.Data)
 			}
-		})
+		}})
 		if err != nil || r.Status != job.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
 			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
 		}
 	}
+}
+
+// only is the reader, if there is one.
+func only(readers []io.Reader) io.Reader {
+	if len(readers) == 0 {
+		return nil
+	}
+	return readers[0]
 }

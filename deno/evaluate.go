@@ -89,7 +89,7 @@ var errNotPlain = errors.New("the cell has to be transpiled")
 // evaluate evaluates the cell. The error means that the process does not answer,
 // or that ctx has ended.
 func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
-	over, err := c.stdin.give(c.program.Stdin)
+	over, err := c.stdin.give(c.input)
 	if err != nil {
 		return wire.Outcome{}, err
 	}

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // TestGrantedFeaturesNeedNoCallThatIsRefused uses the parts of Deno and of its

@@ -15,11 +15,10 @@ import (
 	"slices"
 	"strconv"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

@@ -19,7 +19,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno"
 	"rillbox/deno/binary"
 	"rillbox/supervisor/job"
@@ -82,11 +81,12 @@ func TestNPMPackageFetchedOnceThenOffline(t *testing.T) {
 	e := newEngine(t, "", ownCache(t, dir, false))
 	p := program
 	p.Language, p.Timeout = job.TypeScript, time.Minute
-	got, err := e.Run(context.Background(), p, func(ev job.Event) {
+	got, err := e.Run(context.Background(), p, job.Streams{Emit: func(ev job.Event) {
 		if ev.Kind == job.Stage {
 			stages = append(stages, ev.Text)
 		}
-	})
+	}})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,12 +191,12 @@ func TestWaitingForAnotherServersInstallationHasAnEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := newEngine(t, "", ownCache(t, dir, false))
 	var ended sync.WaitGroup
-	ended.Go(func() { _, _ = first.Run(ctx, p, func(job.Event) {}) })
+	ended.Go(func() { _, _ = first.Run(ctx, p, job.Streams{Emit: func(job.Event) {}}) })
 	defer ended.Wait()
 	defer cancel()
 	<-asked
 	second := newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Limits.InstallTimeout = 200 * time.Millisecond })
-	r, err := second.Run(t.Context(), p, func(job.Event) {})
+	r, err := second.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}})
 	if err != nil || r.Status != job.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, "package installation took longer than 200ms") {
 		t.Errorf("%s %+v %v", r.Status, r.Error, err)
 	}

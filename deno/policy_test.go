@@ -18,7 +18,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"

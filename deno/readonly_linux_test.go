@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 

@@ -13,7 +13,8 @@ import (
 )
 
 // Run runs one program in one fresh Deno process.
-func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (r job.Result, err error) {
+func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r job.Result, err error) {
+	emit := streams.Emit
 	permissions, err := e.options.Permissions.Narrow(p.Permissions)
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
@@ -68,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (
 		return job.Result{}, err
 	}
 	process := m.UsesProcess() || len(wanted.Roots) > 0 && !install.NoProcess
-	r, err = w.run(ctx, p, m, process, e.options.Limits, emit)
+	r, err = w.run(ctx, p, m, process, e.options.Limits, streams)
 	if err != nil {
 		return job.Result{}, err
 	}

@@ -17,11 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 	"rillbox/supervisor/wire"
 )

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -42,13 +43,13 @@ func openSession(t testing.TB, e *deno.Engine, language job.Language) *testSessi
 	return &testSession{s, t, workspace, language}
 }
 
-func (s *testSession) run(p job.Program) job.Result {
+func (s *testSession) run(p job.Program, stdin ...io.Reader) job.Result {
 	s.t.Helper()
 	p.Language = s.language
 	if p.Timeout == 0 {
 		p.Timeout = job.DefaultLimits().Timeout
 	}
-	r, err := s.Run(context.WithoutCancel(s.t.Context()), p, ignore)
+	r, err := s.Run(context.WithoutCancel(s.t.Context()), p, job.Streams{Stdin: only(stdin), Emit: ignore})
 	if err != nil {
 		s.t.Fatalf("%s: %v", p.Code, err)
 	}
@@ -63,6 +64,7 @@ func (s *testSession) cell(code string) job.Result {
 // step is one cell of a transcript and what must come of it.
 type step struct {
 	program job.Program
+	stdin   string
 	value   string // JSON
 	stdout  string
 	err     string // how the error begins, with its name
@@ -75,7 +77,7 @@ type step struct {
 func (s *testSession) play(steps []step) {
 	s.t.Helper()
 	for i, step := range steps {
-		r := s.run(step.program)
+		r := s.run(step.program, strings.NewReader(step.stdin))
 		if step.status == "" {
 			step.status = job.Completed
 			if step.err != "" {
@@ -140,7 +142,7 @@ func TestJavaScriptTranscript(t *testing.T) {
 		{program: code(`import lib, { twice } from "./lib.js"; [lib, twice(rows.length)]`), value: `["lib",6]`},
 		{program: code(png), value: `"Uint8Array(9) [\n  137, 80, 78, 71, 13,\n   10, 26, 10,  0\n]"`, shows: "image/png text/plain"},
 		{program: code(`import { svg } from "shapes"; await display(svg(1)); svg(2)`), value: `"{ Symbol(Jupyter.display): [Function: [Jupyter.display]] }"`, shows: "image/svg+xml text/plain, image/svg+xml text/plain"},
-		{program: job.Program{Code: `(await new Response(Deno.stdin.readable).text()).toUpperCase()`, Stdin: strings.NewReader("from the client")}, value: `"FROM THE CLIENT"`},
+		{program: job.Program{Code: `(await new Response(Deno.stdin.readable).text()).toUpperCase()`}, stdin: "from the client", value: `"FROM THE CLIENT"`},
 		{program: job.Program{Code: "let turns = 0; while (true) turns++", Timeout: 200 * time.Millisecond}, err: "TimeoutError: the cell took longer than 200ms: the cell was interrupted, the session's state is kept", status: job.TimedOut, state: job.StateKept},
 		{program: code("[turns > 0, total, pad('z')]"), value: `[true,6,"*z"]`},
 		{program: code("await new Promise((r) => setTimeout(r, 10)); ({ a: [1, { b: null }], })"), value: `{"a":[1,{"b":null}]}`},
@@ -196,7 +198,7 @@ func TestSessionsAreIsolated(t *testing.T) {
 	default:
 		t.Error("a closed session has not ended")
 	}
-	if _, err := b.Run(t.Context(), code("1"), ignore); err == nil {
+	if _, err := b.Run(t.Context(), code("1"), job.Streams{Emit: ignore}); err == nil {
 		t.Error("a closed session runs a cell")
 	}
 }
@@ -229,16 +231,17 @@ func TestCellsCanBeInterrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(loop, "stdin") {
-			p.Stdin = stdin
+		if !strings.Contains(loop, "stdin") {
+			stdin = nil
 		}
 		began := false
-		r, err := s.Run(ctx, p, func(ev job.Event) {
+		r, err := s.Run(ctx, p, job.Streams{Stdin: stdin, Emit: func(ev job.Event) {
 			if ev.Kind == job.Stdout && !began {
 				began = true
 				cancel()
 			}
-		})
+		}})
+
 		if err != nil || r.Status != job.Cancelled || r.State != job.StateKept || r.Error == nil || r.Error.Name != "Cancelled" {
 			t.Errorf("%s: %s %s %+v %v", loop, r.Status, r.State, r.Error, err)
 		}
@@ -268,7 +271,7 @@ func TestInterruptedCellsDoNotGoOn(t *testing.T) {
 	} {
 		s := openSession(t, e, job.JavaScript)
 		s.cell("let n = 0")
-		r, err := s.Run(t.Context(), job.Program{Language: job.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, ignore)
+		r, err := s.Run(t.Context(), job.Program{Language: job.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, job.Streams{Emit: ignore})
 		if err != nil || r.Status != job.TimedOut || r.Duration > 300*time.Millisecond+job.InterruptGrace+time.Second {
 			t.Errorf("%s: %s after %v, %+v %v", loop, r.Status, r.Duration, r.Error, err)
 		}
@@ -286,7 +289,7 @@ func TestACancelledCellDoesNotBegin(t *testing.T) {
 	s := openSession(t, newEngine(t, ""), job.JavaScript)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no more"))
-	r, err := s.Run(ctx, job.Program{Code: "globalThis.ran = 1", Timeout: time.Minute}, ignore)
+	r, err := s.Run(ctx, job.Program{Code: "globalThis.ran = 1", Timeout: time.Minute}, job.Streams{Emit: ignore})
 	if err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
 		t.Errorf("have %s %s %v", r.Status, r.State, err)
 	}
@@ -312,11 +315,7 @@ func TestStandardInputOfCells(t *testing.T) {
 		{"const b = new Uint8Array(3); [Deno.stdin.readSync(b), await Deno.stdin.read(b), await Deno.stdin.read(b)]", "abcd", "[3,1,null]"},
 		{"await new Response(Deno.stdin.readable).text()", "last", `"last"`},
 	} {
-		p := code(test.code)
-		if test.stdin != "" {
-			p.Stdin = strings.NewReader(test.stdin)
-		}
-		if r := s.run(p); string(r.Value) != test.want {
+		if r := s.run(code(test.code), strings.NewReader(test.stdin)); string(r.Value) != test.want {
 			t.Errorf("cell %d: %s %+v, want %s", i+1, r.Value, r.Error, test.want)
 		}
 	}
@@ -333,7 +332,7 @@ func TestArgumentsAndNamesOfCells(t *testing.T) {
 		{program: job.Program{Code: "#!/usr/bin/env deno\n\nf()"}, err: "Error: here", trace: "    at f (report.ts:1:22)\n    at cell5.ts:3:1"},
 		{program: job.Program{Code: "const j = 1 as number", Name: "x.js"}, err: "SyntaxError: Unexpected identifier 'as' at x.js:1:13"},
 	})
-	if _, err := s.Run(t.Context(), job.Program{Code: "1", Name: "x.py", Timeout: time.Second}, ignore); err == nil || !strings.Contains(err.Error(), `"x.py" has none of the extensions`) {
+	if _, err := s.Run(t.Context(), job.Program{Code: "1", Name: "x.py", Timeout: time.Second}, job.Streams{Emit: ignore}); err == nil || !strings.Contains(err.Error(), `"x.py" has none of the extensions`) {
 		t.Errorf("a name of another language: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 type sessionCell struct {
 	*session
 	program    job.Program
+	input      io.Reader
 	emit       func(job.Event)
 	scan       modules.ScanFunc
 	name       string         // shown in tracebacks
@@ -38,7 +40,7 @@ type sessionCell struct {
 }
 
 // Run runs one cell.
-func (s *session) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	select {
 	case <-s.ended:
 		return job.Result{}, errors.New("the session has ended")
@@ -47,8 +49,8 @@ func (s *session) Run(ctx context.Context, p job.Program, emit func(job.Event)) 
 	s.cells++
 	scan, ended := s.engine.scanners.Of(ctx)
 	defer ended()
-	emit, release := wire.HoldReport(emit)
-	c := &sessionCell{session: s, program: p, emit: emit, scan: scan}
+	emit, release := wire.HoldReport(streams.Emit)
+	c := &sessionCell{session: s, program: p, input: streams.Stdin, emit: emit, scan: scan}
 	err := c.inspect(ctx)
 	if ctx.Err() != nil {
 		return cancelledCell(), nil

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"rillbox/cache"
-
 	"rillbox/deno/modules"
 )
 

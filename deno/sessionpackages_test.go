@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"rillbox/cache"
-
 	"rillbox/deno"
 	"rillbox/supervisor/job"
 )

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno/binary"
 )
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )

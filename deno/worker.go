@@ -93,7 +93,7 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 
 // run runs the program to its end; process says that it may load Node's process
 // module.
-func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, process bool, limits job.Limits, emit func(job.Event)) (job.Result, error) {
+func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, process bool, limits job.Limits, streams job.Streams) (job.Result, error) {
 	file := filepath.Join(w.dir, m.File)
 	if err := os.WriteFile(file, []byte(m.Code), 0o600); err != nil {
 		w.Discard()
@@ -111,9 +111,9 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 			"node":     process,
 			"limit":    limits.Result,
 			"displays": limits.Displays,
-		}, p.Stdin)
+		}, streams.Stdin)
 	}
-	emit, release := wire.HoldReport(emit)
+	emit, release := wire.HoldReport(streams.Emit)
 	w.Attach(ctx, emit)
 	if w.Ready {
 		begin()

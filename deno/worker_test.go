@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -38,7 +37,7 @@ func completed(t testing.TB, e *Engine, p job.Program) job.Result {
 		p.Language = job.JavaScript
 	}
 	p.Timeout = e.options.Limits.Timeout
-	r, err := e.Run(t.Context(), p, func(job.Event) {})
+	r, err := e.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,10 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-	"rillbox/pyodide"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
+	"rillbox/pyodide"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // TestServesAsAnyone: as root, as an ordinary user and in a user namespace, a

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"rillbox/server/stdio"
-
 	"rillbox/supervisor/job"
 )
 

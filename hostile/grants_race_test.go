@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 

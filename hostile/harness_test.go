@@ -32,13 +32,12 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-	"rillbox/pyodide"
-	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/binary"
 	"rillbox/deno/permission"
+	"rillbox/pyodide"
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 
@@ -262,9 +261,6 @@ func (a attack) run(t *testing.T, s *scene, engine, others job.Engine) outcome {
 	if a.narrowed != nil {
 		p.Permissions = s.fill(a.narrowed)
 	}
-	if a.stdin != "" {
-		p.Stdin = strings.NewReader(a.stdin)
-	}
 	if _, isSession := engine.(*rowSession); a.workspace && !isSession {
 		dir, err := sandbox.NewRunDir()
 		if err != nil {
@@ -273,7 +269,7 @@ func (a attack) run(t *testing.T, s *scene, engine, others job.Engine) outcome {
 		defer os.RemoveAll(dir)
 		p.Workspace = dir
 	}
-	return runProgram(t.Context(), engine, p, nil)
+	return runProgram(t.Context(), engine, p, nil, strings.NewReader(a.stdin))
 }
 
 // runMeanwhile starts a program, waits for its first output, and gives the
@@ -305,7 +301,7 @@ func runMeanwhile(t *testing.T, engine job.Engine, p job.Program) (end func()) {
 // runTimeout is above what any of the attacks needs.
 const runTimeout = 20 * time.Second
 
-func runProgram(ctx context.Context, engine job.Engine, p job.Program, hear func(job.Event)) outcome {
+func runProgram(ctx context.Context, engine job.Engine, p job.Program, hear func(job.Event), stdin ...io.Reader) outcome {
 	p.ID = supervisor.NewID()
 	if p.Timeout == 0 {
 		p.Timeout = runTimeout
@@ -313,7 +309,7 @@ func runProgram(ctx context.Context, engine job.Engine, p job.Program, hear func
 	var o outcome
 	var mu sync.Mutex // the engines' callers serialise events, as the supervisor does
 	var events strings.Builder
-	o.Result, o.err = engine.Run(ctx, p, func(e job.Event) {
+	o.Result, o.err = engine.Run(ctx, p, job.Streams{Stdin: only(stdin), Emit: func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events.WriteString(e.Text)
@@ -323,7 +319,8 @@ func runProgram(ctx context.Context, engine job.Engine, p job.Program, hear func
 		if hear != nil {
 			hear(e)
 		}
-	})
+	}})
+
 	o.events = events.String()
 	return o
 }
@@ -820,4 +817,12 @@ func playVictim() {
 		}
 	}()
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// only is the reader, if there is one.
+func only(readers []io.Reader) io.Reader {
+	if len(readers) == 0 {
+		return nil
+	}
+	return readers[0]
 }

@@ -16,11 +16,10 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
+	"rillbox/deno/permission"
 	"rillbox/pyodide"
 	"rillbox/server"
 	"rillbox/supervisor"
-
-	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )
 

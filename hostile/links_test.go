@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // linkByWASI defines L(target, name): a symbolic link to any path, which node:wasi

@@ -18,11 +18,9 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // tarFile is one entry of a package's archive; link makes it a symbolic link.

@@ -10,7 +10,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )

@@ -9,7 +9,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/pyodide"
-
 	"rillbox/supervisor/job"
 )
 

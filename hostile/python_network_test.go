@@ -8,10 +8,8 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 func TestPythonNetwork(t *testing.T) {

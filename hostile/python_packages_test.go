@@ -11,7 +11,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/pyodide"
-
 	"rillbox/supervisor/job"
 )
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"rillbox/pyodide"
-
 	"rillbox/supervisor/job"
 )
 

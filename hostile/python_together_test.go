@@ -18,10 +18,8 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // rowsPython runs many rows in one child.

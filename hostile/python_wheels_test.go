@@ -20,7 +20,6 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/pyodide"
-
 	"rillbox/supervisor/job"
 )
 

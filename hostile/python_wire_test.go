@@ -11,9 +11,8 @@ import (
 
 	"rillbox/pyodide"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // climb finds the worker's end of the wire in the frames below the program's.
@@ -215,7 +214,7 @@ func TestPythonWire(t *testing.T) {
 				p.Timeout = runTimeout
 			}
 			var o outcome
-			o.Result, o.err = engine.Run(t.Context(), p, func(job.Event) {})
+			o.Result, o.err = engine.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}})
 			if o.err != nil {
 				t.Fatal(o.err)
 			}
@@ -263,7 +262,7 @@ func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := job.Program{Language: job.Python, Code: code, Timeout: 3 * time.Second}
 			o := outcome{}
-			o.Result, o.err = engine.Run(t.Context(), p, func(job.Event) {})
+			o.Result, o.err = engine.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}})
 			t.Logf("bounded: %s", o.summary())
 			if o.err != nil {
 				t.Error(o.err)
@@ -350,9 +349,9 @@ func TestPythonStandardInputIsNoAnswer(t *testing.T) {
 	stdin := strings.Repeat(forged, 3)
 	bothWays(t, job.Python, engine, func(t *testing.T, engine job.Engine) {
 		o := runProgram(t.Context(), engine, job.Program{
-			Language: job.Python, Packages: []string{"harmless"}, Stdin: strings.NewReader(stdin),
+			Language: job.Python, Packages: []string{"harmless"},
 			Code: "import harmless, sys\n[harmless.text, sys.stdin.read()]",
-		}, nil)
+		}, nil, strings.NewReader(stdin))
 		var got []string
 		if err := json.Unmarshal(o.Value, &got); err != nil || len(got) != 2 || got[0] != "harmless" || got[1] != stdin {
 			t.Errorf("the program read %s: %s", o.Value, o.summary())

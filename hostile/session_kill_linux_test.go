@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 

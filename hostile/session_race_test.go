@@ -16,7 +16,6 @@ import (
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/pyodide"
-
 	"rillbox/supervisor/job"
 )
 

@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // tryInSessions runs rows once more, as cells of sessions. Rows with the same
@@ -164,9 +163,8 @@ func (h *rowHouse) end() {
 }
 
 // Run runs a program as a cell; a session that was lost begins again.
-func (r *rowSession) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
-	p.Client = r.client
-	return r.supervisor.RunCell(ctx, r.id, p, emit)
+func (r *rowSession) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
+	return r.supervisor.Run(ctx, p, supervisor.Call{Client: r.client, Session: r.id, Streams: streams})
 }
 
 // write makes a file in the session's workspace.

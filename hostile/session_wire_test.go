@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // climbInCell is climb for a cell, below which there are a session's frames.
@@ -87,10 +86,7 @@ func TestLiesInSessions(t *testing.T) {
 					if p.Timeout == 0 || p.Timeout > 5*time.Second {
 						p.Timeout = 5 * time.Second
 					}
-					if row.stdin != "" {
-						p.Stdin = strings.NewReader(row.stdin)
-					}
-					o := runProgram(t.Context(), liar, p, nil)
+					o := runProgram(t.Context(), liar, p, nil, strings.NewReader(row.stdin))
 					kept := o.State == job.StateKept
 					t.Logf("bounded: %s, state %s", o.summary(), o.State)
 					if wrong := believed(o, p.Timeout); wrong != "" {

@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // wire gives a program its own hold of descriptor 3: node:net asks no permission
@@ -172,11 +171,8 @@ func TestJavaScriptWire(t *testing.T) {
 			if p.Timeout == 0 {
 				p.Timeout = runTimeout
 			}
-			if row.stdin != "" {
-				p.Stdin = strings.NewReader(row.stdin)
-			}
 			var o outcome
-			o.Result, o.err = newEngine(t, job.JavaScript, row.grants, launcher.Best).Run(t.Context(), p, func(job.Event) {})
+			o.Result, o.err = newEngine(t, job.JavaScript, row.grants, launcher.Best).Run(t.Context(), p, job.Streams{Stdin: strings.NewReader(row.stdin), Emit: func(job.Event) {}})
 			if o.err != nil {
 				t.Fatal(o.err)
 			}
@@ -249,7 +245,7 @@ func checkFlood(t *testing.T, engine job.Engine, code string) {
 		}
 	}()
 	var o outcome
-	o.Result, o.err = engine.Run(t.Context(), job.Program{ID: supervisor.NewID(), Language: job.JavaScript, Code: code, Timeout: 3 * time.Second}, func(job.Event) {})
+	o.Result, o.err = engine.Run(t.Context(), job.Program{ID: supervisor.NewID(), Language: job.JavaScript, Code: code, Timeout: 3 * time.Second}, job.Streams{Emit: func(job.Event) {}})
 	stop()
 	largest := <-most
 	t.Logf("bounded: %s, state %s", o.summary(), o.State)

@@ -222,8 +222,8 @@ func (c *cell) feed() {
 		go func() {
 			next := piece{Stdin: make([]byte, pieceBytes)}
 			n := 0
-			if c.program.Stdin != nil {
-				n, _ = c.program.Stdin.Read(next.Stdin) // without a byte, that is its end
+			if c.stdin != nil {
+				n, _ = c.stdin.Read(next.Stdin) // without a byte, that is its end
 			}
 			next.Stdin = next.Stdin[:n]
 			c.mu.Lock()

@@ -14,11 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

@@ -15,7 +15,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
 )

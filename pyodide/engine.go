@@ -30,7 +30,6 @@ import (
 	"sync"
 
 	"rillbox/deno"
-
 	"rillbox/deno/binary"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -129,7 +128,7 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 // Install fetches packages into the cache, with what they need, and says what
 // they resolved to. None of their code runs.
 func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
-	result, err := e.Run(ctx, job.Program{Language: job.Python, Packages: packages}, emit)
+	result, err := e.Run(ctx, job.Program{Language: job.Python, Packages: packages}, job.Streams{Emit: emit})
 	switch {
 	case err != nil:
 		return nil, err
@@ -156,22 +155,22 @@ func (e *Engine) Describe() job.Description {
 }
 
 // Run runs one program in a worker of its own.
-func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	permissions, err := e.o.Permissions.Narrow(p.Permissions)
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
 	}
-	rt, err := e.ready(ctx, emit)
+	rt, err := e.ready(ctx, streams.Emit)
 	if ctx.Err() != nil {
 		return wire.CancelledBefore(), nil
 	}
 	if err != nil {
 		return job.Result{}, err
 	}
-	result, err := e.runOn(ctx, rt, permissions, p, emit)
+	result, err := e.runOn(ctx, rt, permissions, p, streams)
 	if errors.Is(err, errNotLoaded) {
-		if fresh, ok := e.renew(ctx, rt, emit); ok {
-			return e.runOn(ctx, fresh, permissions, p, emit)
+		if fresh, ok := e.renew(ctx, rt, streams.Emit); ok {
+			return e.runOn(ctx, fresh, permissions, p, streams)
 		}
 	}
 	return result, err
@@ -179,7 +178,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, emit func(job.Event)) (
 
 // runOn runs one program in a warm worker, if one was made for exactly this, or in a
 // new one.
-func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.Permissions, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.Permissions, p job.Program, streams job.Streams) (job.Result, error) {
 	var w *worker
 	warm := false
 	if p.Workspace == "" && !p.Combined && slices.Equal(permissions.Args(), e.o.Permissions.Args()) {
@@ -196,5 +195,5 @@ func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.
 			return job.Result{}, err
 		}
 	}
-	return newRun(e, w, p, emit).do(ctx)
+	return newRun(e, w, p, streams).do(ctx)
 }

@@ -14,7 +14,6 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )
@@ -49,20 +48,20 @@ func python(code string) job.Program {
 	return job.Program{Language: job.Python, Code: code}
 }
 
-func run1(t testing.TB, e *Engine, p job.Program) job.Result {
+func run1(t testing.TB, e *Engine, p job.Program, stdin ...io.Reader) job.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	result, err := e.Run(ctx, p, func(job.Event) {})
+	result, err := e.Run(ctx, p, job.Streams{Stdin: only(stdin), Emit: func(job.Event) {}})
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
 	return result
 }
 
-func completed(t testing.TB, e *Engine, p job.Program) job.Result {
+func completed(t testing.TB, e *Engine, p job.Program, stdin ...io.Reader) job.Result {
 	t.Helper()
-	result := run1(t, e, p)
+	result := run1(t, e, p, stdin...)
 	if result.Status != job.Completed {
 		t.Fatalf("status %s, exit code %d, error %+v\nstdout: %s\nstderr: %s", result.Status, result.ExitCode, result.Error, result.Stdout, result.Stderr)
 	}
@@ -104,8 +103,7 @@ func TestStreams(t *testing.T) {
 	e := newEngine(t)
 	p := python("import sys\nprint('a', end='')\nname = input('? ')\nprint(name, len(sys.stdin.read()), sys.argv, file=sys.stderr)\nsys.stdout.buffer.write(b'\\xff')\nprint('end', end='')")
 	p.Args = []string{"-x", "ü"}
-	p.Stdin = strings.NewReader("alice\n" + strings.Repeat("x", 300_000))
-	r := completed(t, e, p)
+	r := completed(t, e, p, strings.NewReader("alice\n"+strings.Repeat("x", 300_000)))
 	if got := r.Stdout.String(); got != "a? \xffend" {
 		t.Errorf("stdout %q", got)
 	}
@@ -126,12 +124,12 @@ func TestOutputStreams(t *testing.T) {
 	e := newEngine(t)
 	p := python("import sys\nprint('first', end='')\nsys.stdin.read(1)\nprint('second')")
 	in, answer := io.Pipe()
-	p.Stdin = in
-	_, err := e.Run(t.Context(), p, func(event job.Event) {
+	_, err := e.Run(t.Context(), p, job.Streams{Stdin: in, Emit: func(event job.Event) {
 		if event.Kind == job.Stdout && strings.HasPrefix(string(event.Data), "first") {
-			_ = answer.Close() // only now may it go on
+			_ = answer.Close()
 		}
-	})
+	}})
+
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,15 +252,16 @@ func TestMemory(t *testing.T) {
 func TestCancel(t *testing.T) {
 	e := newEngine(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := e.Run(ctx, python("print('on')\nwhile True: pass"), func(event job.Event) {
+	r, err := e.Run(ctx, python("print('on')\nwhile True: pass"), job.Streams{Emit: func(event job.Event) {
 		if event.Kind == job.Stdout {
 			cancel()
 		}
-	})
+	}})
+
 	if err != nil || r.Status != job.Cancelled {
 		t.Errorf("%s, %v", r.Status, err)
 	}
-	if r, err := e.Run(ctx, python("1"), func(job.Event) {}); err != nil || r.Status != job.Cancelled {
+	if r, err := e.Run(ctx, python("1"), job.Streams{Emit: func(job.Event) {}}); err != nil || r.Status != job.Cancelled {
 		t.Errorf("cancelled before the start: %s, %v", r.Status, err)
 	}
 }
@@ -293,8 +292,7 @@ func TestForgedFrames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := python("import sys\nfrom pyodide.code import run_js\nw = run_js(\"Deno.openSync('/dev/fd/3', {write: true})\")\nw.writeSync(run_js('(s) => new TextEncoder().encode(s)')(sys.stdin.read()))")
-			p.Stdin = strings.NewReader(frame + "\n")
-			if r := run1(t, e, p); r.Status != job.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
+			if r := run1(t, e, p, strings.NewReader(frame+"\n")); r.Status != job.Failed || r.Error == nil || r.Error.Name != "ProtocolError" {
 				t.Errorf("%s, exit code %d, %+v", r.Status, r.ExitCode, r.Error)
 			}
 		})
@@ -326,7 +324,7 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("narrowed to nothing: %s", r.Status)
 	}
 	fetch.Permissions = []string{"--allow-read"}
-	if _, err := granted.Run(t.Context(), fetch, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "--allow-read") {
+	if _, err := granted.Run(t.Context(), fetch, job.Streams{Emit: func(job.Event) {}}); err == nil || !strings.Contains(err.Error(), "--allow-read") {
 		t.Errorf("widened: %v", err)
 	}
 }
@@ -363,7 +361,7 @@ func TestASnapshotThatIsNotLoadedIsReplacedForOneself(t *testing.T) {
 	var runs sync.WaitGroup
 	for range 2 {
 		runs.Go(func() {
-			r, err := e.Run(t.Context(), python("6 * 7"), func(job.Event) {})
+			r, err := e.Run(t.Context(), python("6 * 7"), job.Streams{Emit: func(job.Event) {}})
 			if err != nil || string(r.Value) != "42" {
 				t.Errorf("%s, value %s, %v", r.Status, r.Value, err)
 			}
@@ -376,4 +374,12 @@ func TestASnapshotThatIsNotLoadedIsReplacedForOneself(t *testing.T) {
 	if r := completed(t, newEngine(t, own), python("6 * 7")); string(r.Value) != "42" {
 		t.Errorf("value %s", r.Value)
 	}
+}
+
+// only is the reader, if there is one.
+func only(readers []io.Reader) io.Reader {
+	if len(readers) == 0 {
+		return nil
+	}
+	return readers[0]
 }

@@ -12,11 +12,9 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // grounds makes files in directories named by the first part of their paths, and
@@ -177,7 +175,7 @@ func TestGrantedPathsHideNothing(t *testing.T) {
 	}
 	p := python("1")
 	p.Permissions = []string{"--allow-read=/lib"}
-	if _, err := e.Run(t.Context(), p, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "files of its own") {
+	if _, err := e.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}}); err == nil || !strings.Contains(err.Error(), "files of its own") {
 		t.Errorf("a run that asks for /lib: %v", err)
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 
@@ -245,7 +244,7 @@ def seen(look):
         return str(error).partition(":")[0]
 [seen(lambda: [e.name for e in Deno.readDirSync(%q)]), seen(lambda: Deno.readFileSync(%q).length), seen(lambda: Deno.readFileSync(%q).length), seen(lambda: Deno.writeTextFileSync(%q, "x"))]`,
 			loan, images[0], images[1], filepath.Join(loan, filepath.Base(image)))
-		r, err := newRun(e, w, p, func(job.Event) {}).do(t.Context())
+		r, err := newRun(e, w, p, job.Streams{Emit: func(job.Event) {}}).do(t.Context())
 		want := fmt.Sprintf(`[["%s"], "NotCapable", "NotCapable", "NotCapable"]`, filepath.Base(image))
 		if err != nil || string(r.Value) != want {
 			t.Errorf("%s, %v, error %+v, want %s", r.Value, err, r.Error, want)

@@ -22,7 +22,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 

@@ -16,7 +16,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno"
-
 	"rillbox/supervisor/job"
 )
 

@@ -78,7 +78,7 @@ func TestWarmWorkers(t *testing.T) {
 	default:
 		t.Error("the idle worker outlived Close")
 	}
-	if _, err := e.Run(t.Context(), mark, func(job.Event) {}); err == nil {
+	if _, err := e.Run(t.Context(), mark, job.Streams{Emit: func(job.Event) {}}); err == nil {
 		t.Error("a closed engine ran a program")
 	}
 }
@@ -117,12 +117,13 @@ func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
 			once := sync.OnceFunc(running.Done)
 			ended.Go(func() {
 				defer once()
-				r, err := e.Run(t.Context(), python("print('on')"), func(ev job.Event) {
+				r, err := e.Run(t.Context(), python("print('on')"), job.Streams{Emit: func(ev job.Event) {
 					if ev.Kind == job.Stdout {
 						once()
 						running.Wait()
 					}
-				})
+				}})
+
 				if err != nil || r.Status != job.Completed {
 					t.Errorf("%s %+v, %v", r.Status, r.Error, err)
 				}

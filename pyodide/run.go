@@ -7,14 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"rillbox/pyodide/gateway"
-
 	"rillbox/deno/permission"
+	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
 	"rillbox/supervisor/wire"
@@ -25,6 +25,7 @@ type run struct {
 	e       *Engine
 	worker  *worker
 	program job.Program
+	stdin   io.Reader
 	emit    func(job.Event)
 	// installed are the files that a session's worker has from earlier cells.
 	installed map[string]string // a file's project → its SHA-256
@@ -64,9 +65,9 @@ type request struct {
 	Echo       bool              `json:"echo,omitempty"`
 }
 
-func newRun(e *Engine, w *worker, p job.Program, emit func(job.Event)) *run {
+func newRun(e *Engine, w *worker, p job.Program, streams job.Streams) *run {
 	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
-	return &run{e: e, worker: w, program: p, emit: emit}
+	return &run{e: e, worker: w, program: p, stdin: streams.Stdin, emit: streams.Emit}
 }
 
 // do runs the program to its end.
@@ -194,7 +195,7 @@ func (r *run) take(ctx context.Context, frame wire.Frame) error {
 		return r.keep(ctx, frame)
 	case frame.Type == startedFrame:
 		r.start("the program", r.worker.SetDeadline, func(reason string) { r.worker.Kill(job.TimedOut, reason) })
-		go wire.Feed(r.worker.Stdin(), r.program.Stdin)
+		go wire.Feed(r.worker.Stdin(), r.stdin)
 		return nil
 	}
 	return fmt.Errorf("%w: %q out of order", wire.ErrProtocol, frame.Type)

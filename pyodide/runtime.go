@@ -14,9 +14,8 @@ import (
 	"slices"
 	"sync"
 
-	"rillbox/pyodide/gateway"
-
 	"rillbox/deno/binary"
+	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
 )
 

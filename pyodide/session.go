@@ -54,8 +54,8 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 }
 
 // Run runs one cell.
-func (s *session) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
-	return s.do(ctx, p, request{}, emit)
+func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
+	return s.do(ctx, p, request{}, streams)
 }
 
 // completeTime is how long an answer about a text may take: an object's own code
@@ -76,7 +76,7 @@ func (s *session) Unfinished(ctx context.Context, text string) (waits bool, err 
 
 // ask asks the child something about a text.
 func (s *session) ask(ctx context.Context, question request, answer any) error {
-	result, err := s.do(ctx, job.Program{Timeout: completeTime}, question, func(job.Event) {})
+	result, err := s.do(ctx, job.Program{Timeout: completeTime}, question, job.Streams{Emit: func(job.Event) {}})
 	if err != nil || result.Value == nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *session) ask(ctx context.Context, question request, answer any) error {
 }
 
 // do has the child run a cell, or answer a question about a text.
-func (s *session) do(ctx context.Context, p job.Program, question request, emit func(job.Event)) (job.Result, error) {
+func (s *session) do(ctx context.Context, p job.Program, question request, streams job.Streams) (job.Result, error) {
 	if ctx.Err() != nil {
 		r := wire.CancelledBefore()
 		r.State = job.StateKept
@@ -98,7 +98,7 @@ func (s *session) do(ctx context.Context, p job.Program, question request, emit 
 		return job.Result{}, errors.New("the Python session has ended")
 	default:
 	}
-	c := &cell{run: newRun(s.e, s.worker, p, emit), s: s, number: s.worker.Reader.BeginCell(startLimit)}
+	c := &cell{run: newRun(s.e, s.worker, p, streams), s: s, number: s.worker.Reader.BeginCell(startLimit)}
 	c.installed = s.installed
 	return c.do(ctx, question), nil
 }

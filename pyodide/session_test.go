@@ -39,9 +39,9 @@ func open(t testing.TB, e *Engine, o job.SessionOptions) *session {
 }
 
 // in runs one cell.
-func in(t testing.TB, s *session, p job.Program) job.Result {
+func in(t testing.TB, s *session, p job.Program, stdin ...io.Reader) job.Result {
 	t.Helper()
-	r, err := s.Run(context.WithoutCancel(t.Context()), p, func(job.Event) {})
+	r, err := s.Run(context.WithoutCancel(t.Context()), p, job.Streams{Stdin: only(stdin), Emit: func(job.Event) {}})
 	if err != nil {
 		t.Fatalf("%s: %v", p.Code, err)
 	}
@@ -119,10 +119,7 @@ func TestTranscript(t *testing.T) {
 		if cell.status == job.TimedOut {
 			p = brief(cell.code)
 		}
-		if cell.stdin != "" {
-			p.Stdin = strings.NewReader(cell.stdin)
-		}
-		r := in(t, s, p)
+		r := in(t, s, p, strings.NewReader(cell.stdin))
 		var brings []string
 		for _, p := range r.Packages {
 			brings = append(brings, p.Name)
@@ -165,7 +162,7 @@ func TestTranscript(t *testing.T) {
 	default:
 		t.Error("the session's state is lost, and it goes on")
 	}
-	if _, err := s.Run(t.Context(), python("1"), func(job.Event) {}); err == nil {
+	if _, err := s.Run(t.Context(), python("1"), job.Streams{Emit: func(job.Event) {}}); err == nil {
 		t.Error("an ended session takes a cell")
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "made.csv")); string(text) != "a,b\n1,2\n" {
@@ -219,8 +216,7 @@ func TestInterruptions(t *testing.T) {
 			}
 			gives(t, s, "mark = 'kept'\n1", "1")
 			p := brief("print('on', flush=True)\n" + test.code)
-			p.Stdin = never()
-			r := in(t, s, p)
+			r := in(t, s, p, never())
 			if r.Status != job.TimedOut || r.State != test.state || errorName(r) != "TimeoutError" || r.Value != nil || r.Stdout.String() != "on\n" {
 				t.Errorf("%s, state %q, %+v, stdout %q, stderr %s", r.Status, r.State, r.Error, r.Stdout, r.Stderr)
 			}
@@ -235,15 +231,16 @@ func TestInterruptions(t *testing.T) {
 func TestACancelledCellIsInterrupted(t *testing.T) {
 	s := open(t, newEngine(t), job.SessionOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := s.Run(ctx, python("x = 1\nprint('on')\nwhile True: pass"), func(event job.Event) {
+	r, err := s.Run(ctx, python("x = 1\nprint('on')\nwhile True: pass"), job.Streams{Emit: func(event job.Event) {
 		if event.Kind == job.Stdout {
 			cancel()
 		}
-	})
+	}})
+
 	if err != nil || r.Status != job.Cancelled || r.State != job.StateKept || !strings.Contains(r.Error.Message, "state is kept") {
 		t.Errorf("%s, state %q, %+v, %v", r.Status, r.State, r.Error, err)
 	}
-	if r, err := s.Run(ctx, python("x = 2"), func(job.Event) {}); err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
+	if r, err := s.Run(ctx, python("x = 2"), job.Streams{Emit: func(job.Event) {}}); err != nil || r.Status != job.Cancelled || r.State != job.StateKept {
 		t.Errorf("cancelled before it began: %s, state %q, %v", r.Status, r.State, err)
 	}
 	gives(t, s, "x", "1")
@@ -366,11 +363,9 @@ func TestForgedResults(t *testing.T) {
 		s := open(t, e, job.SessionOptions{})
 		asks := strings.Repeat(`{"cell":1,"type":"stdin"}`+"\n", 100)
 		p := python(forge(asks+`{"cell":1,"type":"result"}`) + "x = input()")
-		p.Stdin = strings.NewReader(strings.Repeat("old\n", 1000))
-		in(t, s, p)
+		in(t, s, p, strings.NewReader(strings.Repeat("old\n", 1000)))
 		p = python("input()")
-		p.Stdin = strings.NewReader("new\n")
-		if r := in(t, s, p); string(r.Value) != `"new"` {
+		if r := in(t, s, p, strings.NewReader("new\n")); string(r.Value) != `"new"` {
 			t.Errorf("value %s, %+v", r.Value, r.Error)
 		}
 	})
@@ -532,13 +527,13 @@ func TestAFullHeapShowsNoPaths(t *testing.T) {
 		o.Limits.Memory = 64 << 20
 	})
 	p := python("import sys\nprint('mine', file=sys.stderr)\nfrom pyodide.code import run_js\nrun_js('const a = []; for (;;) a.push(new Array(1e5).fill(1.5))')")
-	for name, run := range map[string]func(context.Context, job.Program, func(job.Event)) (job.Result, error){"run": e.Run, "session": open(t, e, job.SessionOptions{}).Run} {
+	for name, run := range map[string]func(context.Context, job.Program, job.Streams) (job.Result, error){"run": e.Run, "session": open(t, e, job.SessionOptions{}).Run} {
 		var live strings.Builder
-		r, err := run(t.Context(), p, func(event job.Event) {
+		r, err := run(t.Context(), p, job.Streams{Emit: func(event job.Event) {
 			if event.Kind == job.Stderr {
 				live.Write(event.Data)
 			}
-		})
+		}})
 		if err != nil || r.Status != job.OutOfMemory || strings.TrimSpace(live.String()) != "mine" || strings.TrimSpace(r.Stderr.String()) != "mine" {
 			t.Errorf("%s: %s, %v, live %q, stderr %q", name, r.Status, err, live.String(), r.Stderr.String())
 		}
@@ -606,20 +601,17 @@ func TestSessionInput(t *testing.T) {
 	s := open(t, newEngine(t), job.SessionOptions{})
 	long := strings.Repeat("0123456789", 30_000)
 	p := python("import sys\nline = input()\n[line, len(sys.stdin.read()), sys.stdin.read()]")
-	p.Stdin = strings.NewReader("first\n" + long)
-	if r := in(t, s, p); string(r.Value) != `["first", 300000, ""]` {
+	if r := in(t, s, p, strings.NewReader("first\n"+long)); string(r.Value) != `["first", 300000, ""]` {
 		t.Errorf("value %s, %+v", r.Value, r.Error)
 	}
 	input := &reads{Reader: strings.NewReader(long)}
 	p = python("1")
-	p.Stdin = input
-	in(t, s, p)
+	in(t, s, p, input)
 	if input.n > 0 {
 		t.Errorf("it was read %d times for a cell that reads nothing", input.n)
 	}
 	p = python("sys.stdin.read(3)")
-	p.Stdin = input
-	if r := in(t, s, p); string(r.Value) != `"012"` {
+	if r := in(t, s, p, input); string(r.Value) != `"012"` {
 		t.Errorf("value %s, %+v", r.Value, r.Error)
 	}
 	gives(t, s, "sys.stdin.read()", `""`)

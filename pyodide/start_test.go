@@ -12,7 +12,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 
@@ -23,7 +22,7 @@ func TestAStartHasALimit(t *testing.T) {
 	defer func(d time.Duration) { startTime = d }(startTime)
 	startTime = time.Millisecond // none is so fast
 	const want = "the start of Python took longer than 1ms"
-	r, err := e.Run(t.Context(), python("1"), func(job.Event) {})
+	r, err := e.Run(t.Context(), python("1"), job.Streams{Emit: func(job.Event) {}})
 	if err != nil || r.Status != job.TimedOut || r.Error == nil || !strings.Contains(r.Error.Message, want) {
 		t.Errorf("a run: %+v %v", r, err)
 	}

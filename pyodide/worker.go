@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"rillbox/cache"
-
 	"rillbox/pyodide/gateway"
-
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/wire"
 )

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 )
 
@@ -58,7 +59,7 @@ const (
 const minTimeout = 100 * time.Millisecond
 
 // program checks the arguments and makes a Program of them.
-func (s *Server) program(a runArgs, client, id string) (p job.Program, err error) {
+func (s *Server) program(a runArgs) (p job.Program, err error) {
 	language, file, err := s.resolve(a.Language, a.SessionID != "")
 	if err != nil {
 		return p, err
@@ -85,9 +86,8 @@ func (s *Server) program(a runArgs, client, id string) (p job.Program, err error
 	if err != nil {
 		return p, err
 	}
-	p = job.Program{
-		ID:          id,
-		Client:      client,
+	return job.Program{
+		ID:          supervisor.NewID(),
 		Language:    language,
 		Name:        file,
 		Code:        strings.TrimPrefix(a.Code, "\uFEFF"), // which Python takes for a mistake
@@ -96,11 +96,7 @@ func (s *Server) program(a runArgs, client, id string) (p job.Program, err error
 		Permissions: a.Permissions,
 		Combined:    a.Output == combined,
 		Timeout:     timeout,
-	}
-	if a.Stdin != "" {
-		p.Stdin = strings.NewReader(a.Stdin)
-	}
-	return p, nil
+	}, nil
 }
 
 // maxOutput is the largest max_output_bytes: all that is kept of a run.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"rillbox/server/stdio"
-
 	"rillbox/supervisor/job"
 )
 

@@ -18,7 +18,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"rillbox/server/stdio"
-
 	"rillbox/supervisor/job"
 )
 

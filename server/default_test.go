@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
@@ -27,9 +26,9 @@ type scriptedSession struct {
 	ended chan struct{}
 }
 
-func (s scriptedSession) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (s scriptedSession) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	p.Workspace = s.dir
-	return s.run(ctx, p, emit)
+	return s.run(ctx, p, streams.Emit)
 }
 func (s scriptedSession) Complete(context.Context, string) ([]string, error) { return nil, nil }
 func (s scriptedSession) Unfinished(context.Context, string) (bool, error)   { return false, nil }

@@ -12,9 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // Workspaces finds the workspaces of clients' sessions; what it finds is always

@@ -23,9 +23,8 @@ import (
 
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // ownWorkspaces gives each client a workspace of its own when it asks for it by

@@ -15,9 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // forgeries are names that would be more than names in a text.

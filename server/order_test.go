@@ -10,7 +10,6 @@ import (
 
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
@@ -27,7 +26,7 @@ func (n noting) OpenSession(context.Context, job.SessionOptions, func(job.Event)
 
 type notingSession noting
 
-func (n notingSession) Run(_ context.Context, cell job.Program, _ func(job.Event)) (job.Result, error) {
+func (n notingSession) Run(_ context.Context, cell job.Program, _ job.Streams) (job.Result, error) {
 	n.ran <- cell.Code
 	return job.Result{Status: job.Completed}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"rillbox/deno"
 	"rillbox/pyodide"
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
@@ -288,12 +288,12 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	var stdin []byte
 	session := dial(t, newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		got = p
-		if p.Stdin != nil {
-			stdin = make([]byte, 100)
-			n, _ := p.Stdin.Read(stdin)
-			stdin = stdin[:n]
-		}
 		return job.Result{Status: job.Completed}, nil
+	}, stdin: func(from io.Reader) {
+		stdin = nil
+		if from != nil {
+			stdin, _ = io.ReadAll(from)
+		}
 	}}, nil), nil)
 
 	call(t, session, "run_code", `{"language":"TSX","code":"export default 1\n","packages":["lodash"],"stdin":"in\u0000put","args":["--x",""],"timeout_seconds":2.5,"permissions":[]}`)
@@ -302,7 +302,7 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	call(t, session, "run_code", `{"language":"py","code":"1","permissions":null,"stdin":null}`)
-	if got.Language != job.Python || got.Name != "" || got.Stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout || got.Client == "" {
+	if got.Language != job.Python || got.Name != "" || stdin != nil || got.Permissions != nil || got.Timeout != testLimits().Timeout {
 		t.Errorf("got %+v", got)
 	}
 	call(t, session, "run_code", `{"language":"py","code":"\ufeffprint(1)"}`)
@@ -504,7 +504,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		args, err := decodeArgs[runArgs]("run_code", raw)
 		if err == nil {
-			_, err = s.program(args, "client", "id")
+			_, err = s.program(args)
 		}
 		if err != nil {
 			said := text(t, toolError(err))

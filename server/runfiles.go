@@ -9,9 +9,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/workspace"
-
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // runFiles is the directory that one run shares with its client: its session's
@@ -26,15 +26,15 @@ type runFiles struct {
 
 // share prepares what a run shares. When it is the run's turn, the files that came
 // with it are written; when it has ended, its changes are noted.
-func (s *Server) share(ctx context.Context, p *job.Program, session string, given fileArgs) (*runFiles, error) {
+func (s *Server) share(ctx context.Context, p *job.Program, c *supervisor.Call, given fileArgs) (*runFiles, error) {
 	contents, err := given.bytes()
 	if err != nil {
 		return nil, err
 	}
 	r := &runFiles{remove: func() {}}
 	switch {
-	case session != "":
-		r.dir, err = s.supervisor.Workspace(ctx, p.Client, session)
+	case c.Session != "":
+		r.dir, err = s.supervisor.Workspace(ctx, c.Client, c.Session)
 	case given != nil || s.supervisor.Shared() != nil:
 		p.Workspace, r.dir, r.remove, err = s.supervisor.NewWorkspace()
 	default:
@@ -45,7 +45,7 @@ func (s *Server) share(ctx context.Context, p *job.Program, session string, give
 	}
 	p.ReadOnly = r.dir.Options().ReadOnly
 	var before workspace.Snapshot
-	p.Before = func() (err error) {
+	c.Begin = func() (err error) {
 		if len(contents) > 0 {
 			if err := r.dir.WriteAll(contents); err != nil {
 				return err
@@ -54,7 +54,7 @@ func (s *Server) share(ctx context.Context, p *job.Program, session string, give
 		before, err = r.dir.Snapshot()
 		return err
 	}
-	p.After = func() { r.changes, r.err = r.dir.Changes(before) }
+	c.End = func() { r.changes, r.err = r.dir.Changes(before) }
 	return r, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 

@@ -10,23 +10,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
 func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args runArgs) (*mcp.CallToolResult, error) {
-	id, client := supervisor.NewID(), clientOf(ctx)
-	program, err := s.program(args, client, id)
+	program, err := s.program(args)
 	if err != nil {
 		return nil, err
 	}
-	session, made := args.SessionID, false
+	id, client, session, made := program.ID, clientOf(ctx), args.SessionID, false
 	if session != "" {
 		if made, err = s.supervisor.EnsureSession(client, session); err != nil {
 			return nil, err
 		}
 	}
-	files, err := s.share(ctx, &program, session, args.Files)
+	call := supervisor.Call{Client: client, Session: session}
+	files, err := s.share(ctx, &program, &call, args.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +33,13 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
 	progress.combined = program.Combined
 	result, err := guarded(s, ctx, progress, func(ctx context.Context) (job.Result, error) {
-		if session != "" {
-			return s.supervisor.RunCell(ctx, session, program, progress.emit)
+		call.Emit = progress.emit
+		if args.Stdin != "" {
+			call.Stdin = strings.NewReader(args.Stdin)
 		}
-		return s.supervisor.Run(ctx, program, progress.emit)
+		return s.supervisor.Run(ctx, program, call)
 	})
-	s.logRun(req.ClientInfo(), program, result, err)
+	s.logRun(req.ClientInfo(), client, program, result, err)
 	if err != nil {
 		return nil, fmt.Errorf("the program was not run: %w", err)
 	}
@@ -93,9 +93,8 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
-		packages, err := s.install(ctx, session, job.Program{
-			Client: client, Language: language, Packages: args.Packages,
-		}, progress.emit)
+		call := supervisor.Call{Client: client, Session: session, Streams: job.Streams{Emit: progress.emit}}
+		packages, err := s.install(ctx, call, language, args.Packages)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
@@ -108,13 +107,13 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	return answer(out, "installed: "+packagesText(out.Packages)), nil
 }
 
-// install fetches a program's packages into the cache or, where it is the cell
-// of a session, installs them there.
-func (s *Server) install(ctx context.Context, session string, p job.Program, emit func(job.Event)) ([]job.Package, error) {
-	if session == "" {
-		return s.supervisor.Install(ctx, p, emit)
+// install fetches packages into the cache or, as the cell of a session that has
+// nothing else, installs them there.
+func (s *Server) install(ctx context.Context, c supervisor.Call, language job.Language, packages []string) ([]job.Package, error) {
+	if c.Session == "" {
+		return s.supervisor.Install(ctx, c.Client, language, packages, c.Emit)
 	}
-	result, err := s.supervisor.RunCell(ctx, session, p, emit)
+	result, err := s.supervisor.Run(ctx, job.Program{Language: language, Packages: packages}, c)
 	if err == nil && result.Error != nil {
 		err = fmt.Errorf("%s: %s", result.Error.Name, result.Error.Message)
 	}

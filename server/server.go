@@ -35,7 +35,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 

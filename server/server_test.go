@@ -20,7 +20,6 @@ import (
 	"rillbox/pyodide"
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
@@ -50,10 +49,14 @@ type scripted struct {
 	run      func(context.Context, job.Program, func(job.Event)) (job.Result, error)
 	install  func(context.Context, []string, func(job.Event)) ([]job.Package, error)
 	describe func() job.Description
+	stdin    func(io.Reader) // hears of each run's
 }
 
-func (s scripted) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
-	return s.run(ctx, p, emit)
+func (s scripted) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
+	if s.stdin != nil {
+		s.stdin(streams.Stdin)
+	}
+	return s.run(ctx, p, streams.Emit)
 }
 
 func (s scripted) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {

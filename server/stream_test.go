@@ -19,7 +19,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/server/stdio"
-
 	"rillbox/supervisor/job"
 )
 

@@ -10,9 +10,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // addTools registers the tools.

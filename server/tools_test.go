@@ -15,7 +15,6 @@ import (
 
 	"rillbox/pyodide"
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 

@@ -39,7 +39,7 @@ func (o *openSession) process(language job.Language) *process {
 }
 
 // run runs one cell, in a new child if there is none. The caller has the turn.
-func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.Program, c Call) (job.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })()
@@ -54,7 +54,7 @@ func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.P
 		}
 		options := o.options
 		options.Language = p.Language
-		session, err := opener.OpenSession(ctx, options, emit)
+		session, err := opener.OpenSession(ctx, options, c.Emit)
 		if err != nil && ctx.Err() != nil {
 			return cancelledBefore(ctx, o), nil
 		}
@@ -67,12 +67,12 @@ func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.P
 		notes = append(notes, fmt.Sprintf("the session's state was lost (%s): this cell began in an empty session; its files are as they were", in.lost))
 	}
 	o.set(in, true)
-	if p.OnlyOpen {
+	if c.onlyOpen {
 		o.set(in, false)
 		return job.Result{Status: job.Completed}, nil
 	}
 	within := o.watchQuota(cancel)
-	result, err := in.session.Run(ctx, p, emit)
+	result, err := in.session.Run(ctx, p, c.Streams)
 	if !within() {
 		notes = append(notes, errQuota.Error())
 	}

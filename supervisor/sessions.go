@@ -12,10 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
+	"rillbox/workspace"
 )
 
 // SessionRequest says what session a client wants.
@@ -153,7 +152,8 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 	if r.Language == "" {
 		return o.info(), nil
 	}
-	result, err := s.runIn(ctx, o, job.Program{Client: r.Client, Language: r.Language, Packages: r.Packages, OnlyOpen: len(r.Packages) == 0}, emit)
+	call := Call{Client: r.Client, Session: o.id, Streams: job.Streams{Emit: emit}, onlyOpen: len(r.Packages) == 0}
+	result, err := s.runIn(ctx, job.Program{Language: r.Language, Packages: r.Packages}, call, o)
 	if err == nil && result.Error != nil {
 		err = job.Refuse("%s: %s", result.Error.Name, result.Error.Message)
 	}
@@ -321,21 +321,21 @@ func (s *Supervisor) sessionsOf(client string) []*openSession {
 	return of
 }
 
-// RunCell runs a program as a cell of a session of its client's: in the process that
+// runCell runs a program as a cell of a session of its client's: in the process that
 // the session has of the program's language, or else of that of the last cell. Cells
 // of one session run one after the other.
-func (s *Supervisor) RunCell(ctx context.Context, id string, p job.Program, emit func(job.Event)) (job.Result, error) {
-	o, err := s.find(p.Client, id)
+func (s *Supervisor) runCell(ctx context.Context, p job.Program, c Call) (job.Result, error) {
+	o, err := s.find(c.Client, c.Session)
 	if err != nil {
 		return job.Result{}, err
 	}
 	if p.Permissions != nil {
 		return job.Result{}, job.Refuse("permissions are a session's, not a cell's: give them to create_session")
 	}
-	return s.runIn(ctx, o, p, emit)
+	return s.runIn(ctx, p, c, o)
 }
 
-func (s *Supervisor) runIn(ctx context.Context, o *openSession, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (s *Supervisor) runIn(ctx context.Context, p job.Program, c Call, o *openSession) (job.Result, error) {
 	if err := o.use(); err != nil {
 		return job.Result{}, err
 	}
@@ -344,7 +344,7 @@ func (s *Supervisor) runIn(ctx context.Context, o *openSession, p job.Program, e
 	if p.Language, err = s.languageOf(o, p.Language); err != nil {
 		return job.Result{}, err
 	}
-	return s.run(ctx, p, o, emit)
+	return s.run(ctx, p, c, o)
 }
 
 // takeTurn waits until no other call uses the session's child.

@@ -35,7 +35,7 @@ func (c *cells) Install(context.Context, []string, func(job.Event)) ([]job.Packa
 	return nil, nil
 }
 func (c *cells) Close() {}
-func (c *cells) Run(context.Context, job.Program, func(job.Event)) (job.Result, error) {
+func (c *cells) Run(context.Context, job.Program, job.Streams) (job.Result, error) {
 	return job.Result{Status: job.Completed}, nil
 }
 
@@ -59,7 +59,7 @@ type countedSession struct {
 	ended   chan struct{}
 }
 
-func (s *countedSession) Run(ctx context.Context, cell job.Program, _ func(job.Event)) (job.Result, error) {
+func (s *countedSession) Run(ctx context.Context, cell job.Program, _ job.Streams) (job.Result, error) {
 	s.count++
 	r := job.Result{Status: job.Completed, Value: []byte(fmt.Sprint(s.count))}
 	switch cell.Code {
@@ -81,6 +81,9 @@ func (s *countedSession) Memory() int64                                      { r
 func (s *countedSession) Ended() <-chan struct{}                             { return s.ended }
 func (s *countedSession) Close()                                             { s.end.Do(func() { close(s.ended) }) }
 
+// quiet are the streams of a run that nobody hears.
+var quiet = job.Streams{Emit: func(job.Event) {}}
+
 func withCells(t *testing.T) (*Supervisor, *cells) {
 	c := &cells{}
 	s := New(job.DefaultLimits(), slog.New(slog.DiscardHandler), c)
@@ -99,7 +102,7 @@ func create(t *testing.T, s *Supervisor, client string) string {
 
 func cell(t *testing.T, s *Supervisor, client, id, code string) job.Result {
 	t.Helper()
-	r, err := s.RunCell(t.Context(), id, job.Program{Client: client, Language: job.Python, Code: code}, func(job.Event) {})
+	r, err := s.Run(t.Context(), job.Program{Language: job.Python, Code: code}, Call{Client: client, Session: id, Streams: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +133,7 @@ func TestSessionsAreBoundToTheirClient(t *testing.T) {
 	ctx := t.Context()
 	calls := map[string]func(id string) error{
 		"RunCell": func(id string) error {
-			_, err := s.RunCell(ctx, id, job.Program{Client: "b", Language: job.Python}, func(job.Event) {})
+			_, err := s.Run(ctx, job.Program{Language: job.Python}, Call{Client: "b", Session: id, Streams: quiet})
 			return err
 		},
 		"ResetSession":   func(id string) error { _, err := s.ResetSession(ctx, "b", id, Reset{Variables: true}); return err },
@@ -302,7 +305,7 @@ func TestASessionHasAProcessOfEachLanguage(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(language job.Language, code string) (job.Result, error) {
-		return s.RunCell(t.Context(), info.ID, job.Program{Client: "a", Language: language, Code: code, Packages: []string{"one"}}, func(job.Event) {})
+		return s.Run(t.Context(), job.Program{Language: language, Code: code, Packages: []string{"one"}}, Call{Client: "a", Session: info.ID, Streams: quiet})
 	}
 	want := func(language job.Language, code, value string) job.Result {
 		t.Helper()
@@ -402,11 +405,13 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 		order = append(order, what)
 	}
 	run := func(ctx context.Context, name, code string) (job.Result, error) {
-		return s.RunCell(ctx, id, job.Program{
-			Client: "a", Language: job.Python, Code: code,
-			Before: func() error { note("before " + name); return nil },
-			After:  func() { note("after " + name) },
-		}, func(job.Event) {})
+		return s.Run(ctx, job.Program{
+			Language: job.Python, Code: code,
+		}, Call{
+			Client: "a", Session: id, Streams: quiet,
+			Begin: func() error { note("before " + name); return nil },
+			End:   func() { note("after " + name) },
+		})
 	}
 	first, end := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -435,7 +440,7 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 	})
 	waits(3)
 	give()
-	if _, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: "cobol", Before: func() error { note("refused"); return nil }}, func(job.Event) {}); err == nil {
+	if _, err := s.Run(t.Context(), job.Program{Language: "cobol"}, Call{Client: "a", Session: id, Streams: quiet, Begin: func() error { note("refused"); return nil }}); err == nil {
 		t.Error("a cell in an unknown language ran")
 	}
 	end()
@@ -444,7 +449,7 @@ func TestCellsHaveTheirTurn(t *testing.T) {
 		t.Errorf("have %s, want %s", have, want)
 	}
 	unable := errors.New("no room")
-	if _, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: job.Python, Before: func() error { return unable }}, func(job.Event) {}); !errors.Is(err, unable) {
+	if _, err := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Client: "a", Session: id, Streams: quiet, Begin: func() error { return unable }}); !errors.Is(err, unable) {
 		t.Errorf("refused by Before: %v", err)
 	}
 	if r := cell(t, s, "a", id, ""); string(r.Value) != "3" {
@@ -504,7 +509,7 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				waiting := make(chan job.Result, 1)
 				if name != "idle" {
 					go func() {
-						r, _ := s.RunCell(context.Background(), id, job.Program{Client: "a", Language: job.Python, Code: "wait"}, func(job.Event) {})
+						r, _ := s.Run(context.Background(), job.Program{Language: job.Python, Code: "wait"}, Call{Client: "a", Session: id, Streams: quiet})
 						waiting <- r
 					}()
 					synctest.Wait()
@@ -527,7 +532,7 @@ func TestSessionsEndWithNothingLeft(t *testing.T) {
 				if name != "idle" && len(expired) > 0 {
 					t.Errorf("later it was told to %v that a session expired", expired)
 				}
-				_, err := s.RunCell(t.Context(), id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
+				_, err := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Client: "a", Session: id, Streams: quiet})
 				if wrong := (*job.ProgramError)(nil); !errors.As(err, &wrong) {
 					t.Errorf("a cell after the end gave %v", err)
 				}
@@ -581,13 +586,13 @@ func TestSessionsAreRaced(t *testing.T) {
 				case 2:
 					_ = s.ListSessions("a")
 				case 3:
-					_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python, Code: "die"}, func(job.Event) {})
+					_, _ = s.Run(ctx, job.Program{Language: job.Python, Code: "die"}, Call{Client: "a", Session: id, Streams: quiet})
 				case 4:
-					if r, err := s.RunCell(ctx, id, job.Program{Client: "b", Language: job.Python}, func(job.Event) {}); err == nil {
+					if r, err := s.Run(ctx, job.Program{Language: job.Python}, Call{Client: "b", Session: id, Streams: quiet}); err == nil {
 						t.Errorf("round %d: another client got %+v", round, r)
 					}
 				default:
-					_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
+					_, _ = s.Run(ctx, job.Program{Language: job.Python}, Call{Client: "a", Session: id, Streams: quiet})
 				}
 			})
 		}
@@ -621,7 +626,7 @@ func TestExpiryAndUseAreRaced(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { s.expire(o) })
 		all.Go(func() {
-			r, err := s.RunCell(t.Context(), o.id, job.Program{Client: "a", Language: job.Python}, func(job.Event) {})
+			r, err := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Client: "a", Session: o.id, Streams: quiet})
 			var none *job.ProgramError
 			if err == nil && (r.Status != job.Completed || r.State != "") || err != nil && !errors.As(err, &none) {
 				t.Errorf("a call that came as the session expired gave %+v %v", r, err)
@@ -660,7 +665,7 @@ func TestACallCancelledWhileItsSessionOpensIsCancelled(t *testing.T) {
 				<-c.opening
 				test.cancel(s, call, id, execution)
 			}()
-			r, err := s.RunCell(ctx, id, job.Program{ID: execution, Client: "a", Language: job.Python}, func(job.Event) {})
+			r, err := s.Run(ctx, job.Program{ID: execution, Language: job.Python}, Call{Client: "a", Session: id, Streams: quiet})
 			if err != nil || r.Status != job.Cancelled || r.State != test.state || r.ExecutionID != execution {
 				t.Errorf("have %+v %v, want it cancelled and the state %s", r, err, test.state)
 			}

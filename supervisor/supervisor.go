@@ -91,17 +91,37 @@ var ErrCancelled = errors.New("the execution was cancelled")
 // another's.
 func NewID() string { return strings.ToLower(rand.Text()) }
 
-// Run runs a program and returns when neither it nor a process of its goes on; the
-// kernel may still free their memory.
+// Call says who asks for a run, where, and what is connected to it.
+type Call struct {
+	// Client is the identity of who asks, as its door gave it, for fairness and for
+	// cancelling: only the same client can cancel an execution.
+	Client string
+	// Session is the handle of the client's session whose cell the program is; empty
+	// for a run on its own.
+	Session string
+	job.Streams
+	// Begin, if any, is called when it is the program's turn, and its error refuses the
+	// program; End when it has ended. Meanwhile no other cell of its session runs.
+	Begin func() error
+	End   func()
+
+	// onlyOpen wants the session's process to be there, and no cell run.
+	onlyOpen bool
+}
+
+// Run runs a program, and returns when no process of the run is left, save for the
+// memory that the kernel may still free.
 // An error means that the program could not be run: it is not well-formed
 // (ProgramError), there is no room (BusyError), or we failed.
-// emit is called from one goroutine at a time, and not after Run has returned.
-func (s *Supervisor) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
-	return s.run(ctx, p, nil, emit)
+func (s *Supervisor) Run(ctx context.Context, p job.Program, c Call) (job.Result, error) {
+	if c.Session != "" {
+		return s.runCell(ctx, p, c)
+	}
+	return s.run(ctx, p, c, nil)
 }
 
 // run runs a program, in a session or, without one, on its own.
-func (s *Supervisor) run(ctx context.Context, p job.Program, in *openSession, emit func(job.Event)) (result job.Result, err error) {
+func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSession) (result job.Result, err error) {
 	engine, p, err := s.admit(p)
 	if err != nil {
 		return job.Result{}, err
@@ -111,14 +131,14 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, in *openSession, em
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended, err := s.begin(p.ID, execution{p.Client, p.Language, in, cancel})
+	ended, err := s.begin(p.ID, execution{c.Client, p.Language, in, cancel})
 	if err != nil {
 		return job.Result{}, err
 	}
 	defer ended()
 
 	start := time.Now()
-	leave, err := s.enter(ctx, p.Client, in)
+	leave, err := s.enter(ctx, c.Client, in)
 	if err != nil {
 		if ctx.Err() == nil { // there is no room, or the session has ended
 			return job.Result{}, err
@@ -129,13 +149,13 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, in *openSession, em
 	}
 	defer leave()
 	waited := time.Since(start)
-	if p.Before != nil {
-		if err := p.Before(); err != nil {
+	if c.Begin != nil {
+		if err := c.Begin(); err != nil {
 			return job.Result{}, err
 		}
 	}
-	if p.After != nil {
-		defer p.After()
+	if c.End != nil {
+		defer c.End()
 	}
 	// A panic while one program runs is that run's error, never the server's end.
 	defer func() {
@@ -144,10 +164,11 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, in *openSession, em
 			err = fmt.Errorf("run %s: internal error: %v", p.ID, r)
 		}
 	}()
+	c.Emit = serialised(c.Emit)
 	if in != nil {
-		result, err = in.run(ctx, engine.(job.SessionOpener), p, serialised(emit))
+		result, err = in.run(ctx, engine.(job.SessionOpener), p, c)
 	} else {
-		result, err = engine.Run(ctx, p, serialised(emit))
+		result, err = engine.Run(ctx, p, c.Streams)
 	}
 	result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, waited
 	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
@@ -190,26 +211,26 @@ func cancelledBefore(ctx context.Context, in *openSession) job.Result {
 	return result
 }
 
-// Install fetches a program's packages into the cache when there is a place, as for a
+// Install fetches packages into the cache when there is a place, as for a
 // run, and says what they resolved to.
-func (s *Supervisor) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
-	t, ok := s.byLanguage[p.Language]
+func (s *Supervisor) Install(ctx context.Context, client string, language job.Language, packages []string, emit func(job.Event)) ([]job.Package, error) {
+	t, ok := s.byLanguage[language]
 	if !ok {
-		return nil, s.noLanguage(p.Language)
+		return nil, s.noLanguage(language)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended, err := s.begin(NewID(), execution{client: p.Client, cancel: cancel})
+	ended, err := s.begin(NewID(), execution{client: client, cancel: cancel})
 	if err != nil {
 		return nil, err
 	}
 	defer ended()
-	leave, err := s.admission.enter(ctx, p.Client)
+	leave, err := s.admission.enter(ctx, client)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return t.Install(ctx, p.Packages, serialised(emit))
+	return t.Install(ctx, packages, serialised(emit))
 }
 
 func (s *Supervisor) noLanguage(language job.Language) error {

@@ -18,8 +18,8 @@ type toolchain struct {
 	run func(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error)
 }
 
-func (t toolchain) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
-	return t.run(ctx, p, emit)
+func (t toolchain) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
+	return t.run(ctx, p, streams.Emit)
 }
 func (toolchain) Prepare(context.Context, func(job.Event)) error { return nil }
 func (toolchain) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
@@ -53,7 +53,7 @@ func TestProgramsThatCannotRunAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var program *job.ProgramError
-			_, err := s.Run(t.Context(), test.p, func(job.Event) {})
+			_, err := s.Run(t.Context(), test.p, Call{Streams: quiet})
 			if !errors.As(err, &program) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v", err)
 			}
@@ -70,7 +70,7 @@ func TestOnlyItsOwnClientCancelsAnExecution(t *testing.T) {
 	})
 	done := make(chan job.Result)
 	go func() {
-		r, _ := s.Run(t.Context(), job.Program{Language: job.Python, Client: "mine"}, func(job.Event) {})
+		r, _ := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Client: "mine", Streams: quiet})
 		done <- r
 	}()
 	id := <-started
@@ -98,10 +98,10 @@ func TestPanicIsOneRunsError(t *testing.T) {
 		}
 		return job.Result{Status: job.Completed}, nil
 	})
-	if _, err := s.Run(t.Context(), job.Program{Language: job.Python, Code: "panic"}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "boom") {
+	if _, err := s.Run(t.Context(), job.Program{Language: job.Python, Code: "panic"}, Call{Streams: quiet}); err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("the error is %v", err)
 	}
-	if r, err := s.Run(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); err != nil || r.Status != job.Completed {
+	if r, err := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Streams: quiet}); err != nil || r.Status != job.Completed {
 		t.Errorf("the next run: %+v, %v", r, err)
 	}
 	if s.admission.free != s.limits.Running {
@@ -120,16 +120,18 @@ func TestNothingGoesOnAfterClose(t *testing.T) {
 		ended <- true
 		return job.Result{Status: job.Cancelled}, nil
 	})
-	go func() { _, _ = s.Run(context.Background(), job.Program{Language: job.Python}, func(job.Event) {}) }()
+	go func() {
+		_, _ = s.Run(context.Background(), job.Program{Language: job.Python}, Call{Streams: quiet})
+	}()
 	<-started
 	s.Close()
 	if len(ended) != 1 {
 		t.Error("Close returned while a program ran")
 	}
-	if _, err := s.Run(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); !errors.Is(err, ErrCancelled) {
+	if _, err := s.Run(t.Context(), job.Program{Language: job.Python}, Call{Streams: quiet}); !errors.Is(err, ErrCancelled) {
 		t.Errorf("a program began after Close: %v", err)
 	}
-	if _, err := s.Install(t.Context(), job.Program{Language: job.Python}, func(job.Event) {}); !errors.Is(err, ErrCancelled) {
+	if _, err := s.Install(t.Context(), "", job.Python, nil, quiet.Emit); !errors.Is(err, ErrCancelled) {
 		t.Errorf("an installation began after Close: %v", err)
 	}
 }
@@ -146,7 +148,7 @@ func TestAResultSaysHowLongItWaited(t *testing.T) {
 	run := func(ctx context.Context) <-chan job.Result {
 		done := make(chan job.Result, 1)
 		go func() {
-			r, _ := s.Run(ctx, job.Program{Language: job.Python}, func(job.Event) {})
+			r, _ := s.Run(ctx, job.Program{Language: job.Python}, Call{Streams: quiet})
 			done <- r
 		}()
 		return done

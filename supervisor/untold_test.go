@@ -26,8 +26,8 @@ func (s *stubborn) OpenSession(ctx context.Context, o job.SessionOptions, emit f
 
 type stubbornSession struct{ *countedSession }
 
-func (s stubbornSession) Run(ctx context.Context, cell job.Program, emit func(job.Event)) (job.Result, error) {
-	r, err := s.countedSession.Run(ctx, cell, emit)
+func (s stubbornSession) Run(ctx context.Context, cell job.Program, streams job.Streams) (job.Result, error) {
+	r, err := s.countedSession.Run(ctx, cell, streams)
 	if cell.Code == "linger" {
 		<-ctx.Done()
 	}
@@ -53,7 +53,7 @@ func TestALossThatNobodyHeardOfIsToldByTheNextCell(t *testing.T) {
 			over := make(chan bool)
 			go func() {
 				defer close(over)
-				_, _ = s.RunCell(ctx, id, job.Program{Client: "a", Language: job.Python, Code: code}, func(job.Event) {})
+				_, _ = s.Run(ctx, job.Program{Language: job.Python, Code: code}, Call{Client: "a", Session: id, Streams: quiet})
 			}()
 			synctest.Wait() // it runs
 			cancel()

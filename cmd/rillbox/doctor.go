@@ -15,9 +15,8 @@ import (
 
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

@@ -11,9 +11,8 @@ import (
 	"rillbox/cache"
 	"rillbox/deno"
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

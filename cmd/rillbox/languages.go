@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"rillbox/deno"
-	"rillbox/pyodide"
-
 	"rillbox/deno/permission"
+	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
 

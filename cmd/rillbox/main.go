@@ -26,7 +26,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )

@@ -12,7 +12,6 @@ import (
 	"rillbox/cache/cachetest"
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno"
-
 	"rillbox/supervisor/job"
 )
 

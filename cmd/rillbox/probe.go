@@ -19,9 +19,8 @@ import (
 	"time"
 
 	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // probe runs a language's probes without any grant. What the probe says is
@@ -59,7 +58,7 @@ func probeGrants(ctx context.Context, s *supervisor.Supervisor, language job.Lan
 		Language: language.Name, Code: language.Probe, Permissions: []string{},
 		Args: []string{secret, forbidden, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), variable},
 	}
-	result, err := s.Run(ctx, program, func(job.Event) {})
+	result, err := s.Run(ctx, program, supervisor.Call{Streams: job.Streams{Emit: func(job.Event) {}}})
 	checks := []check{{Name: string(language.Name) + ": a program runs", Problem: broken(result, err)}}
 	if checks[0].Problem == "" {
 		var outcome map[string]string
@@ -105,7 +104,7 @@ func probeFilter(ctx context.Context, s *supervisor.Supervisor, program job.Prog
 		}
 	})
 	defer launcher.ReportRefused(nil)
-	result, err := s.Run(ctx, program, func(job.Event) {})
+	result, err := s.Run(ctx, program, supervisor.Call{Streams: job.Streams{Emit: func(job.Event) {}}})
 	mu.Lock()
 	defer mu.Unlock()
 	c.Problem = broken(result, err)
@@ -121,7 +120,8 @@ func probeTimeout(ctx context.Context, s *supervisor.Supervisor, language job.La
 	start := time.Now()
 	result, err := s.Run(ctx, job.Program{
 		Language: language.Name, Code: language.Endless, Timeout: time.Second,
-	}, func(job.Event) {})
+	}, supervisor.Call{Streams: job.Streams{Emit: func(job.Event) {}}})
+
 	switch {
 	case err != nil:
 		c.Problem = err.Error()

@@ -19,7 +19,6 @@ import (
 
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 
@@ -228,10 +227,11 @@ func (r *repl) run(ctx context.Context, code, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	p := job.Program{Language: r.language.Name, Code: code, Name: name, Echo: true}
+	call := supervisor.Call{Session: r.id, Streams: job.Streams{Emit: r.out.Emit}}
 	if r.typed && r.language.ReadsLines {
-		p.Stdin = terminal.Keyboard{Context: ctx}
+		call.Stdin = terminal.Keyboard{Context: ctx}
 	}
-	result, err := r.engines.RunCell(ctx, r.id, p, r.out.Emit)
+	result, err := r.engines.Run(ctx, p, call)
 	interrupted := ctx.Err() != nil
 	stop()
 	r.out.End()

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/cmd/rillbox/terminal"
-
 	"rillbox/supervisor/job"
 )
 

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"rillbox/supervisor"
-
 	"rillbox/supervisor/job"
 )
 

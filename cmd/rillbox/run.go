@@ -17,10 +17,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cmd/rillbox/terminal"
-
-	"rillbox/server"
-
 	"rillbox/deno/permission"
+	"rillbox/server"
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 )
 
@@ -93,7 +92,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 }
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	program, used, err := f.program(cmd, args, a.config.Limits.Code)
+	program, used, stdin, err := f.program(cmd, args, a.config.Limits.Code)
 	if err != nil {
 		return usageError{err}
 	}
@@ -104,7 +103,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills us
 
-	if program.Stdin != nil && terminal.Is(os.Stdin) && a.config.from("timeout") == "default" {
+	if stdin != nil && terminal.Is(os.Stdin) && a.config.from("timeout") == "default" {
 		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
@@ -126,10 +125,10 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	out.Stop = stopRun
 	typing, typed := context.WithCancel(ctx)
 	defer typed()
-	if program.Stdin != nil && terminal.Is(os.Stdin) {
-		program.Stdin = terminal.Keyboard{Context: typing}
+	if stdin != nil && terminal.Is(os.Stdin) {
+		stdin = terminal.Keyboard{Context: typing}
 	}
-	result, err := engines.Run(running, program, out.Emit)
+	result, err := engines.Run(running, program, supervisor.Call{Streams: job.Streams{Stdin: stdin, Emit: out.Emit}})
 	typed()
 	out.End()
 	if out.Failed != nil {
@@ -163,8 +162,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	return statusOf(result)
 }
 
-// program reads the program that the command line tells of.
-func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job.Program, l job.LanguageInfo, err error) {
+// program reads the program that the command line tells of; stdin is nil where it
+// came from there.
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job.Program, l job.LanguageInfo, stdin io.Reader, err error) {
 	p.Packages = f.packages
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		args, p.Args = args[:dash], args[dash:]
@@ -172,49 +172,49 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job
 	inline := cmd.Flags().Changed("code")
 	switch {
 	case inline && len(args) > 0:
-		return p, l, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
+		return p, l, stdin, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
 	case !inline && len(args) == 0:
-		return p, l, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
+		return p, l, stdin, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
 	case len(args) > 1:
-		return p, l, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
+		return p, l, stdin, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
 	case inline:
-		p.Code, p.Stdin = f.code, os.Stdin
+		p.Code, stdin = f.code, os.Stdin
 	default:
 		file := os.Stdin
 		if args[0] != "-" {
 			if file, err = os.Open(args[0]); err != nil {
-				return p, l, fmt.Errorf("cannot read the program: %w", err)
+				return p, l, stdin, fmt.Errorf("cannot read the program: %w", err)
 			}
 			defer file.Close()
-			p.Stdin = os.Stdin
+			stdin = os.Stdin
 			if l = languageOfFile(args[0]); l.Name != "" {
 				p.Name = filepath.Base(args[0])
 			}
 		}
 		code, err := io.ReadAll(io.LimitReader(file, most+1)) // there can be no end of it
 		if err != nil {
-			return p, l, fmt.Errorf("cannot read the program: %w", err)
+			return p, l, stdin, fmt.Errorf("cannot read the program: %w", err)
 		}
 		p.Code = string(code)
 	}
 	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
 	if err := checkProgram(p.Code, most); err != nil {
-		return p, l, err
+		return p, l, stdin, err
 	}
 	if f.language != "" {
 		named, err := languageNamed(f.language)
 		if err != nil {
-			return p, l, err
+			return p, l, stdin, err
 		}
 		if named.Name != l.Name {
 			l, p.Name = named, ""
 		}
 	}
 	if l.Name == "" {
-		return p, l, fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
+		return p, l, stdin, fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
 	}
 	p.Language = l.Name
-	return p, l, nil
+	return p, l, stdin, nil
 }
 
 // byteOrderMark is what some editors of Windows begin a file with.

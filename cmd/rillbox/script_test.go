@@ -16,7 +16,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/supervisor/job"
 )
 

@@ -18,12 +18,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"rillbox/cache"
-
-	"rillbox/supervisor"
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // config holds the effective settings: flags over environment over the TOML

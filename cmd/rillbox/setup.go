@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cmd/rillbox/terminal"
-
 	"rillbox/supervisor/job"
 )
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/supervisor"
-
 	"rillbox/deno/permission"
+	"rillbox/supervisor"
 )
 
 // The directories that may be shared, and those that may not, by their path from

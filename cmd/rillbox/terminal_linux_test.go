@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/cmd/rillbox/terminal"
-
 	"rillbox/supervisor/job"
 )
 

@@ -11,7 +11,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rillbox/deno"
-
 	"rillbox/supervisor/job"
 )
 
@@ -50,7 +49,7 @@ func TestAToyLanguage(t *testing.T) {
 // shout is an engine without a process.
 type shout struct{}
 
-func (shout) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.Result, error) {
+func (shout) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	r := job.Result{Status: job.Completed}
 	switch {
 	case p.Code == "wait":
@@ -62,7 +61,7 @@ func (shout) Run(ctx context.Context, p job.Program, emit func(job.Event)) (job.
 		r.Value = []byte(p.Code)
 	default:
 		r.Stdout.Head = []byte(strings.ToUpper(p.Code) + "\n")
-		emit(job.Event{Kind: job.Stdout, Data: r.Stdout.Head})
+		streams.Emit(job.Event{Kind: job.Stdout, Data: r.Stdout.Head})
 	}
 	return r, nil
 }

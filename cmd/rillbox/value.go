@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/xhit/go-str2duration/v2"
 
-	"rillbox/supervisor"
-
 	"rillbox/deno/permission"
+	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 )
 

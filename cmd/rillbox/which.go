@@ -8,10 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"rillbox/cmd/rillbox/terminal"
-
-	"rillbox/pyodide"
-
 	"rillbox/deno/binary"
+	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
 

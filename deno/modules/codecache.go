@@ -14,7 +14,6 @@ import (
 	"sync"
 
 	"rillbox/cache"
-
 	"rillbox/supervisor/sandbox"
 )
 

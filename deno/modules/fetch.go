@@ -20,13 +20,11 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
-
-	"rillbox/supervisor/launcher"
-	"rillbox/workspace"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
+	"rillbox/workspace"
 )
 
 // PackageError says why the packages of a program can't be had.

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"rillbox/cache"
-
 	"rillbox/supervisor/job"
 )
 

@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"rillbox/cache"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"

@@ -15,9 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
+	"rillbox/supervisor/launcher"
 )
 
 // Manifests are the paths, in Deno's directory, of what registries say of the plan's

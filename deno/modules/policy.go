@@ -14,7 +14,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
-
 	"rillbox/deno/permission"
 )
 

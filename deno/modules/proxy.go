@@ -19,7 +19,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/sandbox"
 )

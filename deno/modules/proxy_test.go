@@ -16,7 +16,6 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
-
 	"rillbox/deno/permission"
 )
 

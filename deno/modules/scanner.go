@@ -15,10 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"rillbox/cache/egress"
-
 	"rillbox/deno/permission"
 )
 

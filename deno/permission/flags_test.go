@@ -20,7 +20,6 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
-
 	"rillbox/deno/binary"
 )
 

@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
 

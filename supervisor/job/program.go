@@ -11,53 +11,50 @@ import (
 	"time"
 )
 
-// Program is what a client asks to run.
+// Program is what a client asks to run: plain data, which can be written as JSON and
+// read back. Who asks, and the streams, are beside it.
 type Program struct {
 	// ID names the execution; Supervisor.Run makes one when it is empty.
-	ID string
-	// Client names who asks, for fairness and for cancelling: only the same
-	// client can cancel an execution.
-	Client   string
-	Language Language
+	ID       string   `json:"id,omitempty"`
+	Language Language `json:"language"`
 	// Name is the file name that tracebacks show ("main.ts"); a base name with
 	// its extension, which for JavaScript and TypeScript also says how the
 	// program is parsed (.cjs, .jsx, …). Empty means the language's own default.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Code is the program's text, UTF-8.
-	Code string
+	Code string `json:"code"`
 	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
-	Args []string
-	// Stdin is the guest's standard input; nil means none (immediate EOF).
-	Stdin io.Reader
+	Args []string `json:"args,omitempty"`
 	// Packages are wanted before the program starts: npm:, jsr: and https:
 	// specifiers or bare npm names for JavaScript and TypeScript, PEP 508
 	// requirements or wheel URLs for Python.
-	Packages []string
+	Packages []string `json:"packages,omitempty"`
 	// Permissions are Deno permission flags that narrow what the operator
 	// granted; nil means all that was granted, empty and not nil means none.
-	Permissions []string
+	Permissions []string `json:"permissions"`
 	// Workspace is a directory, by its real path, that becomes the program's
 	// current one, which it may read and, unless ReadOnly, write; empty means
 	// that it has none.
-	Workspace string
-	ReadOnly  bool
+	Workspace string `json:"workspace,omitempty"`
+	ReadOnly  bool   `json:"read_only,omitempty"`
 	// Echo asks a session's cell to show its value also where it has no form but
 	// its text, as the language's own REPL prints it: as the last of the displays.
-	Echo bool
+	Echo bool `json:"echo,omitempty"`
 	// Combined makes one stream of stdout and stderr, in the order in which they were
 	// written: Result.Stdout. A session's cells can't have it.
-	Combined bool
+	Combined bool `json:"combined,omitempty"`
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
-	Timeout time.Duration
-	// Before, if any, is called when it is the program's turn, and its error
-	// refuses the program; After when it has ended. Meanwhile no other cell of its
-	// session runs.
-	Before func() error
-	After  func()
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
 
-	// OnlyOpen wants the session to be there, and no cell run.
-	OnlyOpen bool
+// Streams are what a program is connected to while it runs.
+type Streams struct {
+	// Stdin is the guest's standard input; nil means none (immediate EOF).
+	Stdin io.Reader
+	// Emit hears of what happens. It is called from one goroutine at a time, and not
+	// after the run has ended.
+	Emit func(Event)
 }
 
 // Status is how a run ended.
@@ -166,10 +163,8 @@ type Event struct {
 
 // Engine runs one program in one fresh child process.
 // An error means that we failed; a guest's failure is a Result.
-//
-// emit is called from one goroutine at a time, and not after Run has returned.
 type Engine interface {
-	Run(ctx context.Context, p Program, emit func(Event)) (Result, error)
+	Run(ctx context.Context, p Program, s Streams) (Result, error)
 }
 
 // Toolchain is an engine with what belongs to it beside running: its own

@@ -28,7 +28,7 @@ type Session interface {
 	// cell's time is up or ctx ends, the cell is interrupted first, so that the
 	// state is kept; when that does not stop it within InterruptGrace, the child
 	// is killed. Result.State says which; after StateLost the session has ended.
-	Run(ctx context.Context, cell Program, emit func(Event)) (Result, error)
+	Run(ctx context.Context, cell Program, s Streams) (Result, error)
 	// Complete gives the names that may stand in place of the last word of text.
 	Complete(ctx context.Context, text string) ([]string, error)
 	// Unfinished says whether text, as it is typed, waits for another line. It is the

@@ -7,9 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // What a cgroup allows beyond the guest's memory: the runtime's own, and as

@@ -24,9 +24,8 @@ import (
 	"syscall"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // Command says how to start a child.

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // BenchmarkChild is what a child costs beside its own work, from Start to the

@@ -21,9 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // The test binary plays the children: what it does is its first argument.

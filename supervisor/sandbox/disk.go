@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"rillbox/workspace"
-
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // checkDisk ends the child when its directories hold more than they may. A

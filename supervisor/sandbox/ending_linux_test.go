@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // playEnd says that it is about to end, and then ends in the way that how names.

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -17,9 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 // playOnLinux plays the children that make system calls which only Linux has.

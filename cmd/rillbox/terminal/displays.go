@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/server"
-
 	"rillbox/supervisor/job"
 )
 
