@@ -47,8 +47,8 @@ type Plan struct {
 	// NoProcess says that none of the modules names Node's process module.
 	NoProcess bool `json:"no_process,omitempty"`
 
-	Locked lockFile  // Lock, parsed
-	Dir    string    // like Deno's, with npm and remote
+	Locked lockFile  `json:"-"` // Lock, parsed
+	Dir    string    `json:"-"` // like Deno's, with npm and remote
 	since  time.Time // when the cache was asked for it
 }
 
