@@ -99,7 +99,7 @@ print(connection.getresponse().read())`},
 import pyodide_js, urllib.request
 await pyodide_js.useNodeSockFS()
 print(urllib.request.urlopen("http://%HTTP%/", timeout=2).read())`},
-		{name: "asyncio.open_connection by Node's sockets", code: `
+		{name: "asyncio.open_connection by Node's sockets", waits: true, code: `
 import asyncio, pyodide_js
 await pyodide_js.useNodeSockFS()
 await asyncio.open_connection("127.0.0.1", %HTTPPORT%)`},
@@ -123,7 +123,7 @@ listener = run_js("Deno.listen({ hostname: '127.0.0.1', port: 0 })")
 print("it listens on", listener.addr.port)
 listener.close()`, evidence: printed("it listens on ")},
 		{name: "Deno.listen on a Unix socket", code: runJS + `run_js("Deno.listen({ transport: 'unix', path: '%DIR%/made' })")`},
-		{name: "node:http server", code: runJS + `
+		{name: "node:http server", waits: true, code: runJS + `
 print(await run_js("""async () => {
   const http = await import("node:http");
   const server = http.createServer();

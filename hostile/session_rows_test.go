@@ -182,7 +182,8 @@ func (r *rowSession) write(t *testing.T, name, text string) {
 // mend gives the session a new child when the last row has left it unusable.
 func (r *rowSession) mend(t *testing.T) {
 	t.Helper()
-	o := runProgram(t.Context(), r, job.Program{Language: r.language, Code: "6 * 7"}, nil)
+	const patience = 3 * time.Second // on a machine that is busier than that, it gets a new child for nothing
+	o := runProgram(t.Context(), r, job.Program{Language: r.language, Code: "6 * 7", Timeout: patience}, nil)
 	if o.err == nil && o.Status == job.Completed && string(o.Value) == "42" {
 		return
 	}
