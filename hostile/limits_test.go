@@ -308,7 +308,7 @@ func TestLimitsEndInAResult(t *testing.T) {
 	}
 	slices.Sort(all)
 	t.Logf("of %d answers to the other client, the slowest took %v, 99 of 100 at most %v", len(all), all[len(all)-1], all[len(all)*99/100])
-	if median := all[len(all)/2]; median > 100*time.Millisecond {
+	if median := all[len(all)/2]; median > time.Second {
 		t.Errorf("the other client waited %v at the median", median)
 	}
 }

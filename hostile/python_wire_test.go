@@ -115,7 +115,7 @@ while True:
     send(type="started")
     time.sleep(0.2)`, timeout: time.Second,
 		held: both(endedAs(job.TimedOut), func(o outcome) string {
-			if o.Duration > 2500*time.Millisecond {
+			if o.Duration > 15*time.Second {
 				return fmt.Sprintf("it ran for %v", o.Duration)
 			}
 			return ""

@@ -127,7 +127,7 @@ func believed(o outcome, timeout time.Duration) string {
 		return "its packages or notes were believed"
 	case o.Status == job.Completed && o.ExitCode != 0:
 		return fmt.Sprintf("it completed, with exit code %d", o.ExitCode)
-	case o.Duration > timeout+job.InterruptGrace+5*time.Second: // of a busy machine's own
+	case o.Duration > timeout+job.InterruptGrace+15*time.Second: // of a busy machine's own
 		return fmt.Sprintf("it had %v", o.Duration)
 	case o.Status == job.TimedOut && o.State == "":
 		return "what became of the state is not told"
