@@ -29,8 +29,8 @@ func TestWarmWorkers(t *testing.T) {
 		t.Errorf("a warm worker has seen another run")
 	}
 	select {
-	case <-first[0].Ended(): // when its memory is free, which the run did not wait for
-	case <-time.After(5 * time.Second):
+	case <-first[0].child.Ended(): // when its memory is free, which the run did not wait for
+	case <-time.After(30 * time.Second):
 		t.Error("the warm worker was not used, or outlived its run")
 	}
 	second := e.pool.Idle()
@@ -141,8 +141,8 @@ func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
 	atOnce()
 	for _, w := range warm {
 		select {
-		case <-w.Ended():
-		case <-time.After(5 * time.Second):
+		case <-w.child.Ended():
+		case <-time.After(30 * time.Second):
 			t.Error("a warm worker was not used")
 		}
 	}

@@ -53,7 +53,7 @@ func TestASignalCancelsTheRun(t *testing.T) {
 				if strings.Contains(stderr.String(), "goroutine") {
 					t.Errorf("it shows its own stack:\n%.500s", stderr.String())
 				}
-				if took := time.Since(sent); took > 3*time.Second {
+				if took := time.Since(sent); took > 20*time.Second {
 					t.Errorf("it ended after %v", took)
 				}
 			})
