@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,8 +112,14 @@ func dying(end string) (scanner, error) {
 func TestAKilledScannerIsReplacedOnce(t *testing.T) {
 	for _, end := range []string{"kill -9 $$", "exit 1", "exit 0"} {
 		for deaths := range 3 {
-			s := NewScanners(0, permission.Walls{})
-			s.Pool = sandbox.NewPool(deaths, func(context.Context) (scanner, error) { return dying(end) })
+			s := newScanners(0, Walls{})
+			var started atomic.Int32
+			s.pool = supervisor.NewPool(deaths, func(context.Context) (scanner, error) {
+				if int(started.Add(1)) > deaths { // in the place of one that was taken
+					return scanner{}, errors.New("no more of them")
+				}
+				return dying(end)
+			})
 			for range deaths { // each that finds none makes the pool larger
 				_, _, ended := s.Pool.Take()
 				ended()
