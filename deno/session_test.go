@@ -271,7 +271,7 @@ func TestInterruptedCellsDoNotGoOn(t *testing.T) {
 	} {
 		s := openSession(t, e, job.JavaScript)
 		s.cell("let n = 0")
-		r, err := s.Run(t.Context(), job.Program{Language: job.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, ignore)
+		r, err := s.Run(t.Context(), job.Program{Language: job.JavaScript, Code: loop, Timeout: 300 * time.Millisecond}, job.Streams{Emit: ignore})
 		if err != nil || r.Status != job.TimedOut || r.Duration > 300*time.Millisecond+job.InterruptGrace+15*time.Second {
 			t.Errorf("%s: %s after %v, %+v %v", loop, r.Status, r.Duration, r.Error, err)
 		}
@@ -456,7 +456,7 @@ func TestAWorkspaceThatIsReadOnly(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "in.txt"), []byte("given"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opened, err := newEngine(t, "").OpenSession(t.Context(), job.SessionOptions{Language: job.JavaScript, Workspace: workspace, ReadOnly: true}, ignore)
+	opened, err := newEngine(t, "").OpenSession(t.Context(), job.SessionOptions{Language: job.JavaScript, Workspace: workspace, ReadOnly: true}, job.Streams{Emit: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestWarmWorkers(t *testing.T) {
 		t.Errorf("a warm worker has seen another run")
 	}
 	select {
-	case <-first[0].child.Ended(): // when its memory is free, which the run did not wait for
+	case <-first[0].Ended(): // when its memory is free, which the run did not wait for
 	case <-time.After(30 * time.Second):
 		t.Error("the warm worker was not used, or outlived its run")
 	}
@@ -141,7 +141,7 @@ func TestSeveralProgramsAtOnceAreServedWarm(t *testing.T) {
 	atOnce()
 	for _, w := range warm {
 		select {
-		case <-w.child.Ended():
+		case <-w.Ended():
 		case <-time.After(30 * time.Second):
 			t.Error("a warm worker was not used")
 		}

@@ -112,9 +112,9 @@ func dying(end string) (scanner, error) {
 func TestAKilledScannerIsReplacedOnce(t *testing.T) {
 	for _, end := range []string{"kill -9 $$", "exit 1", "exit 0"} {
 		for deaths := range 3 {
-			s := newScanners(0, Walls{})
+			s := NewScanners(0, permission.Walls{})
 			var started atomic.Int32
-			s.pool = supervisor.NewPool(deaths, func(context.Context) (scanner, error) {
+			s.Pool = sandbox.NewPool(deaths, func(context.Context) (scanner, error) {
 				if int(started.Add(1)) > deaths { // in the place of one that was taken
 					return scanner{}, errors.New("no more of them")
 				}
