@@ -456,7 +456,7 @@ func TestAWorkspaceThatIsReadOnly(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "in.txt"), []byte("given"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opened, err := newEngine(t, "").OpenSession(t.Context(), job.SessionOptions{Language: job.JavaScript, Workspace: workspace, ReadOnly: true}, job.Streams{Emit: ignore})
+	opened, err := newEngine(t, "").OpenSession(t.Context(), job.SessionOptions{Language: job.JavaScript, Workspace: workspace, ReadOnly: true}, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
