@@ -531,3 +531,18 @@ func BenchmarkCell(b *testing.B) {
 		})
 	}
 }
+
+// TestACellThatHadNoProcessDidNotComplete: an earlier cell may have the process end as
+// the next one begins. That one has run, or is told to have not.
+func TestACellThatHadNoProcessDidNotComplete(t *testing.T) {
+	e := newEngine(t, "")
+	for range 20 {
+		s := openSession(t, e, job.JavaScript)
+		s.cell("setTimeout(() => Deno.exit(0)); 1")
+		r := s.cell("6 * 7")
+		if string(r.Value) != "42" && (r.Status != job.Crashed || r.State != job.StateLost || !strings.Contains(r.Error.Message, "before this cell began")) {
+			t.Fatalf("%s, %s, state %q, %+v", r.Status, r.Value, r.State, r.Error)
+		}
+		s.Close()
+	}
+}

@@ -238,7 +238,7 @@ func (c *sessionCell) lost(outcome wire.Outcome, err error) job.Result {
 	if exit.Reason == "" {
 		outcome.Result, outcome.Err = &wire.Frame{}, nil // the guest ended the process; it may
 	}
-	if exit.Reason == "" && !c.began {
+	if exit.Reason == "" && (!c.began || exit.Code == notBegunCode) {
 		exit.Status, exit.Reason = job.Crashed, "the session's process ended, as an earlier cell had it, before this cell began"
 	}
 	result := outcome.Into(exit)

@@ -68,6 +68,8 @@ const SOURCE = {
   prelude: { line: 0, column: 0, text: "" },
 };
 const UNCAUGHT_LIMIT = 64 << 10;
+/** The exit status of a process that ended before its cell began. */
+const NOT_BEGUN = 254;
 
 /**
  * Sends a frame to the supervisor, which gives the function through the
@@ -92,6 +94,8 @@ class Session {
   #echo = false;
   #lastTimer = 0;
   #positions = new Map<string, string>();
+  /** Whether the last cell that was prepared for has begun. */
+  #begun = true;
 
   constructor() {
     nameFrames(this.#positions);
@@ -100,6 +104,7 @@ class Session {
         this.#screen.display(value, options),
       require: Module.createRequire(WORKSPACE),
       close: () => exit(0), // at once, and not before the next cell
+      $begin: () => this.#begun = true,
       $importMeta: {
         url: `${WORKSPACE}cell.ts`,
         main: true,
@@ -141,8 +146,14 @@ class Session {
     return next(to, context);
   }
 
+  /** Has a process say by its exit status that an earlier cell ended it. */
+  ending(): void {
+    if (!this.#begun) Deno.exitCode = NOT_BEGUN;
+  }
+
   /** Prepares for a cell. */
   prepare(cell: Cell): Prepared {
+    this.#begun = false;
     const names = getOwnPropertyNames(cell.imports);
     for (let i = 0; i < names.length; i++) { // the guest may have changed what for…of does
       const name = names[i]!;
@@ -287,6 +298,7 @@ const session = new Session();
 (Module as unknown as { registerHooks(hooks: unknown): void }).registerHooks({
   resolve: session.resolve.bind(session),
 });
+addEventListener("unload", () => session.ending());
 explainRequire(Module);
 onUncaught((thrown) => {
   const { stack, message } = describeError(thrown, SOURCE, UNCAUGHT_LIMIT);
