@@ -119,11 +119,9 @@ func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
 // send while it reads it.
 const pipelined = 3 << 10
 
-var beginsWithBrace = modules.Pattern(`^[\s\v\p{Z}\x{feff}]*\{`)
-
-// prepare has the child prepare for the cell, and returns the code to evaluate. Short
-// JavaScript needs no change, so it can be sent at once; ready waits for the child.
-func (c *sessionCell) prepare(ctx context.Context) (p prepared, ready func(ctx context.Context, result any) error, err error) {
+// prepare has the child prepare for the cell, and returns the code to evaluate. Its
+// answer is waited for: what an earlier cell left may end the process before.
+func (c *sessionCell) prepare(ctx context.Context) (p prepared, err error) {
 	// V8 keeps what the cell before printed and returned until it is told.
 	c.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
 	discarded := c.inspector.send("Runtime.discardConsoleEntries", nil)
@@ -133,26 +131,19 @@ func (c *sessionCell) prepare(ctx context.Context) (p prepared, ready func(ctx c
 		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
 		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
 	})
+	if err == nil && len(request) > pipelined {
+		err = discarded(ctx, nil)
+	}
 	if err != nil {
-		return p, nil, err
+		return p, err
 	}
-	short := len(request) <= pipelined && !c.typescript && !beginsWithBrace().MatchString(c.script.Code)
-	if !short {
-		if err := discarded(ctx, nil); err != nil {
-			return p, nil, err
-		}
-	}
-	ready = c.send("prepare", map[string]json.RawMessage{"value": request}, false)
-	if short {
-		return prepared{Code: c.script.Code}, ready, nil
-	}
-	err = ready(ctx, &p)
-	return p, func(context.Context, any) error { return nil }, err
+	err = c.send("prepare", map[string]json.RawMessage{"value": request}, false)(ctx, &p)
+	return p, err
 }
 
 // evaluateScript evaluates the cell's script.
 func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) {
-	p, ready, err := c.prepare(ctx)
+	p, err := c.prepare(ctx)
 	switch {
 	case err != nil || p.Error != nil:
 		return wire.Outcome{Result: &wire.Frame{Error: p.Error.guest()}}, err
@@ -176,10 +167,6 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) 
 		"awaitPromise": true,
 		"objectGroup":  cellGroup,
 	}, &e)
-	if err := ready(ctx, nil); err != nil {
-		c.began = false // the child had not even prepared for it
-		return wire.Outcome{}, err
-	}
 	large := (*largeError)(nil)
 	switch {
 	case errors.As(err, &large) && strings.Contains(large.head, `"subtype":"error"`):

@@ -134,20 +134,25 @@ func (i *inspector) send(method string, params any) (wait func(ctx context.Conte
 		if err != nil {
 			return err
 		}
+		var r reply
 		select {
-		case r := <-answer:
-			if r.err != nil || result == nil {
-				return r.err
-			}
-			if err := json.Unmarshal(r.result, result); err != nil {
-				return fmt.Errorf("%w: read the answer of %s: %w", wire.ErrProtocol, method, err)
-			}
-			return nil
+		case r = <-answer:
 		case <-i.ended:
-			return errInspectorEnded
+			select {
+			case r = <-answer: // it came before the end
+			default:
+				return errInspectorEnded
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		if r.err != nil || result == nil {
+			return r.err
+		}
+		if err := json.Unmarshal(r.result, result); err != nil {
+			return fmt.Errorf("%w: read the answer of %s: %w", wire.ErrProtocol, method, err)
+		}
+		return nil
 	}
 }
 
