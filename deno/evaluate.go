@@ -59,7 +59,7 @@ const cellGroup = "cell"
 // cellPrelude is the line before a cell's code. It makes the code strict, as modules
 // are. After the await, the code runs when V8 has returned from the call, so that it
 // can be interrupted, and V8 holds its promise.
-const cellPrelude = "'use strict';$begin();await void 0;"
+const cellPrelude = "'use strict';await void 0;$begin();"
 
 // notBegunCode is the exit status of a process that ended before its cell began; see
 // NOT_BEGUN in session.ts. A guest that ends with it says no more than that.

@@ -52,6 +52,8 @@ const strip = (Module as unknown as {
 const { exit, statSync: stat } = Deno;
 const { NotFound } = Deno.errors;
 const text = String;
+const { wait: sleep } = Atomics;
+const LAST_WORDS = new Int32Array(new SharedArrayBuffer(4));
 const stderr = Deno.stderr;
 const write = stderr.writeSync.bind(stderr);
 const encoder = new TextEncoder();
@@ -104,7 +106,7 @@ class Session {
         this.#screen.display(value, options),
       require: Module.createRequire(WORKSPACE),
       close: () => exit(0), // at once, and not before the next cell
-      $begin: () => this.#begun = true,
+      $begin: () => void (this.#begun = true),
       $importMeta: {
         url: `${WORKSPACE}cell.ts`,
         main: true,
@@ -146,9 +148,13 @@ class Session {
     return next(to, context);
   }
 
-  /** Has a process say by its exit status that an earlier cell ended it. */
+  /**
+   * Is called when the process exits: gives another thread the time to send the
+   * answers that are made, and says by the exit status that no cell had begun.
+   */
   ending(): void {
     if (!this.#begun) Deno.exitCode = NOT_BEGUN;
+    sleep(LAST_WORDS, 0, 0, 20);
   }
 
   /** Prepares for a cell. */
