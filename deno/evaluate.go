@@ -67,24 +67,10 @@ const notBegunCode = 254
 
 // prepared is session.ts's Prepared.
 type prepared struct {
-	Code       string     `json:"code"`
-	Expression bool       `json:"expression"`
-	Transpile  bool       `json:"transpile"`
-	Error      *wireError `json:"error"`
-}
-
-// wireError is wire.ts's WireError.
-type wireError struct {
-	Name    string `json:"name"`
-	Message string `json:"message"`
-	Stack   string `json:"stack"`
-}
-
-func (w *wireError) guest() *job.GuestError {
-	if w == nil {
-		return nil
-	}
-	return &job.GuestError{Name: w.Name, Message: w.Message, Traceback: w.Stack}
+	Code       string          `json:"code"`
+	Expression bool            `json:"expression"`
+	Transpile  bool            `json:"transpile"`
+	Error      *job.GuestError `json:"error"`
 }
 
 // errNotPlain means that leaving a cell's types out is not enough; nothing of it has run.
@@ -146,7 +132,7 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) 
 	p, err := c.prepare(ctx)
 	switch {
 	case err != nil || p.Error != nil:
-		return wire.Outcome{Result: &wire.Frame{Error: p.Error.guest()}}, err
+		return wire.Outcome{Result: &wire.Frame{Error: p.Error}}, err
 	case p.Transpile:
 		return wire.Outcome{}, errNotPlain
 	}
@@ -258,10 +244,10 @@ func (c *sessionCell) syntaxError() wire.Outcome {
 
 // thrown is the outcome of a cell that threw something.
 func (c *sessionCell) thrown(ctx context.Context, e evaluated) (wire.Outcome, error) {
-	var told wireError
-	err := c.askGuest(ctx, "error", e.Exception.Exception.argument(), &told)
+	told := new(job.GuestError)
+	err := c.askGuest(ctx, "error", e.Exception.Exception.argument(), told)
 	if isRefused(err) {
 		return failed("Error", "the error that was thrown can't be shown", ""), nil
 	}
-	return wire.Outcome{Result: &wire.Frame{Error: told.guest()}}, err
+	return wire.Outcome{Result: &wire.Frame{Error: told}}, err
 }

@@ -137,7 +137,7 @@ send(type="installed", files=[{"file": "forged-1.0-py3-none-any.whl", "sha256": 
 		})},
 	{name: "a fatal frame of a program that goes well", code: climb + `send(type="fatal", message="forged"); 5`,
 		held: both(ended(job.Completed, 0), value("5"))},
-	{name: "an uncaught frame of a program that goes well", code: climb + `send(type="uncaught", error={"name": "E", "message": "forged", "stack": ""}); 5`,
+	{name: "an uncaught frame of a program that goes well", code: climb + `send(type="uncaught", error={"name": "E", "message": "forged", "traceback": ""}); 5`,
 		held: endedAs(job.Failed, job.Completed)},
 	{name: "the worker's own writer replaced", code: `
 import js

@@ -80,7 +80,7 @@ var scriptLies = []lie{
 		})},
 	{name: "a line that never ends", grants: writes, code: file + `put('{"type":"result","value":"' + "x".repeat(16_000_000));`, held: protocolError("larger than the limit")},
 	{name: "an incomplete frame", grants: writes, code: file + `addEventListener("unload", () => put('{"type":"uncaught","error":{'));`, held: both(protocolError("not complete"), value(""))},
-	{name: "frames without end", timeout: 2 * time.Second, code: wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
+	{name: "frames without end", timeout: 2 * time.Second, code: wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), traceback: "" } });`,
 		held: endedAs(job.TimedOut)},
 	{name: "a frame that is no JSON", code: wire + `await raw("forged\n");`, held: protocolError("read frame")},
 	{name: "a frame that is no object", code: wire + `await raw("[]\n");`, held: protocolError("read frame")},
@@ -91,9 +91,9 @@ var scriptLies = []lie{
 	{name: "a frame nested deeply", code: wire + `await raw('{"type":"result","value":' + "[".repeat(1e5) + "]".repeat(1e5) + "}\n");`, held: protocolError("read frame")},
 	{name: "a frame with two types", code: wire + `await raw('{"type":"result","type":"exit","value":"forged"}\n'); process.reallyExit(0);`, held: protocolError("unknown type")},
 	{name: "a frame with an error that is no object", code: wire + `await raw('{"type":"result","error":"forged"}\n'); process.reallyExit(0);`, held: protocolError("read frame")},
-	{name: "an error frame of a program that goes well", code: wire + `await send({ type: "result", error: { name: "E", message: "forged", stack: "" } }); process.reallyExit(0);`,
+	{name: "an error frame of a program that goes well", code: wire + `await send({ type: "result", error: { name: "E", message: "forged", traceback: "" } }); process.reallyExit(0);`,
 		held: endedAs(job.Failed)},
-	{name: "a result with both a value and an error", code: wire + `await send({ type: "result", value: "forged", error: { name: "E", message: "m", stack: "" } }); process.reallyExit(0);`,
+	{name: "a result with both a value and an error", code: wire + `await send({ type: "result", value: "forged", error: { name: "E", message: "m", traceback: "" } }); process.reallyExit(0);`,
 		held: both(endedAs(job.Failed), value(""))},
 	{name: "a frame of an unknown type", code: wire + `await send({ type: "exit", status: "completed" });`, held: protocolError(`unknown type "exit"`)},
 	{name: "a frame of the Python engine", code: wire + `await send({ type: "resolve", requirements: ["x"], imports: [] });`, held: protocolError("unknown type")},
@@ -108,7 +108,7 @@ var scriptLies = []lie{
 			return ""
 		}},
 	{name: "a ready frame of another protocol", code: wire + `await send({ type: "ready", protocol: 2 });`, held: protocolError("speaks version 2")},
-	{name: "an uncaught frame of a program that goes well", code: wire + `await send({ type: "uncaught", error: { name: "E", message: "forged", stack: "" } }); export default 5;`,
+	{name: "an uncaught frame of a program that goes well", code: wire + `await send({ type: "uncaught", error: { name: "E", message: "forged", traceback: "" } }); export default 5;`,
 		held: both(ended(job.Completed, 0), value("5"))},
 	{name: "a forged result by the path, with all writes granted", grants: writes, code: file + `put('{"type":"result","value":"forged"}\n'); Deno.exit(6);`, held: both(ended(job.Failed, 6), value(""))},
 	{name: "the wire closed", code: wire + `socket.destroy(); await new Promise((r) => setTimeout(r, 100)); export default 5;`,
@@ -127,7 +127,7 @@ var scriptLies = []lie{
 	{name: "promises replaced, and a later failure", code: `Promise.prototype.then = function () { return this; }; Deno.exit = process.exit = process.reallyExit = () => {}; setTimeout(() => { throw new Error("real"); }, 10);`, held: failed},
 	{name: "arrays and objects replaced", code: `for (const o of [Array.prototype, Object.prototype, String.prototype, RegExp.prototype, Uint8Array.prototype.__proto__]) for (const k of Object.getOwnPropertyNames(o)) { if (typeof Object.getOwnPropertyDescriptor(o, k).value === "function" && k !== "constructor") try { o[k] = () => "forged"; } catch {} } throw new Error("real");`, held: failed},
 	{name: "call and apply replaced, to catch the writer", code: `Function.prototype.call = function (to, bytes) { Deno.exit = () => {}; globalThis.caught = to; return bytes?.length ?? 0; }; throw new Error("real");`, held: failed},
-	{name: "setters on the prototype of all frames", code: `for (const k of ["type", "value", "error", "name", "message", "stack"]) Object.defineProperty(Object.prototype, k, { set() {}, get() { return "forged"; }, configurable: true }); throw { toString() { throw 1; } };`, held: failed},
+	{name: "setters on the prototype of all frames", code: `for (const k of ["type", "value", "error", "name", "message", "traceback", "stack"]) Object.defineProperty(Object.prototype, k, { set() {}, get() { return "forged"; }, configurable: true }); throw { toString() { throw 1; } };`, held: failed},
 	{name: "toJSON on all prototypes", code: `Object.prototype.toJSON = String.prototype.toJSON = Array.prototype.toJSON = () => ({ type: "result", value: "forged" }); throw new Error("real");`, held: failed},
 	{name: "Error.prepareStackTrace", code: `Error.prepareStackTrace = (e, sites) => { for (const s of sites) { const f = s.getFunction?.(), t = s.getThis?.(); if (f || t) console.log("reached", String(f ?? t).slice(0, 50)); } return "forged"; }; new Error("x").stack; throw new Error("real");`, held: failed},
 	{name: "an error whose properties throw", code: `throw new Proxy(new Error("real"), { get() { throw new Error("from a trap"); }, getPrototypeOf() { throw 1; } });`, held: failed},
@@ -205,7 +205,7 @@ func TestFloodOfFramesCostsNothing(t *testing.T) {
 	engine := newEngine(t, job.JavaScript, nil, launcher.Best)
 	runProgram(t.Context(), engine, job.Program{Language: job.JavaScript, Code: `0`}, nil) // what is made once is there
 	for name, code := range map[string]string{
-		"many frames": wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), stack: "" } });`,
+		"many frames": wire + `for (;;) await send({ type: "uncaught", error: { name: "E", message: "x".repeat(10_000), traceback: "" } });`,
 		"one frame":   wire + `const chunk = "x".repeat(1 << 20); await raw('{"type":"result","value":"'); for (;;) await raw(chunk);`,
 	} {
 		t.Run(name, func(t *testing.T) { checkFlood(t, engine, code) })

@@ -208,7 +208,7 @@ class Session {
     const known = missing && this.#imports.get(missing[1]!);
     if (known) { // Deno looks for what files import statically before it asks us
       const message = `${missing[0]}in a file it is named "${known}"`;
-      told.stack = told.stack.replace(told.message, () => message);
+      told.traceback = told.traceback.replace(told.message, () => message);
       told.message = message;
     }
     return told;
@@ -307,8 +307,8 @@ const session = new Session();
 addEventListener("unload", () => session.ending());
 explainRequire(Module);
 onUncaught((thrown) => {
-  const { stack, message } = describeError(thrown, SOURCE, UNCAUGHT_LIMIT);
-  write(encode(`Uncaught ${stack || message}\n`));
+  const { traceback, message } = describeError(thrown, SOURCE, UNCAUGHT_LIMIT);
+  write(encode(`Uncaught ${traceback || message}\n`));
 });
 reopenable(Deno.stdin);
 adjustProcess((process) => {

@@ -36,7 +36,7 @@ export function describeError(
     return {
       name: abbreviate(name, 200),
       message: abbreviate(message, limit / 4),
-      stack: abbreviate(
+      traceback: abbreviate(
         format(thrown, { name, message, frames }, source, 0),
         limit / 2,
       ),
@@ -45,7 +45,7 @@ export function describeError(
     return {
       name: "Error",
       message: "The error that was thrown cannot be shown",
-      stack: "",
+      traceback: "",
     };
   }
 }

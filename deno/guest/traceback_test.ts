@@ -9,16 +9,17 @@ const source: Source = {
 function error(name: string, message: string, ...frames: string[]): Error {
   const e = new Error(message);
   e.name = name;
-  e.stack = [`${name}: ${message}`, ...frames.map((f) => `    at ${f}`)].join(
-    "\n",
-  );
+  e.stack = [`${name}: ${message}`, ...frames.map((f) => `    at ${f}`)]
+    .join(
+      "\n",
+    );
   return e;
 }
 
 function assertShows(thrown: unknown, ...expected: string[]): void {
-  const { stack } = describeError(thrown, source, 1 << 20);
-  if (stack !== expected.join("\n")) {
-    throw new Error(`Expected ${expected.join("\n")}\ngot ${stack}`);
+  const { traceback } = describeError(thrown, source, 1 << 20);
+  if (traceback !== expected.join("\n")) {
+    throw new Error(`Expected ${expected.join("\n")}\ngot ${traceback}`);
   }
 }
 
@@ -84,8 +85,8 @@ Deno.test("shows what was thrown, whatever it is", () => {
 Deno.test("shows causes, also circular ones, to a depth", () => {
   const e = error("E", "m");
   e.cause = e;
-  const { stack } = describeError(e, source, 1 << 20);
-  if (stack.match(/Caused by/g)?.length !== 5) throw new Error(stack);
+  const { traceback } = describeError(e, source, 1 << 20);
+  if (traceback.match(/Caused by/g)?.length !== 5) throw new Error(traceback);
 });
 
 Deno.test("bounds what it shows", () => {
@@ -94,8 +95,8 @@ Deno.test("bounds what it shows", () => {
     "m".repeat(100_000),
     ...Array(1000).fill("file:///tmp/run/main.ts:9:9"),
   );
-  const { name, message, stack } = describeError(e, source, 1000);
-  if (name.length + message.length + stack.length > 1200) {
-    throw new Error(`${name.length} ${message.length} ${stack.length}`);
+  const { name, message, traceback } = describeError(e, source, 1000);
+  if (name.length + message.length + traceback.length > 1200) {
+    throw new Error(`${name.length} ${message.length} ${traceback.length}`);
   }
 });

@@ -102,7 +102,7 @@ class Errors(unittest.TestCase):
         try:
             namespace["call"](broken)
         except ValueError as error:
-            stack = errors.describe(error, 10**6)["stack"]
+            stack = errors.describe(error, 10**6)["traceback"]
         self.assertNotIn("/rillbox/rillbox/", stack)
         self.assertIn("KeyError: 'first'", stack)
         self.assertIn("direct cause", stack)
@@ -119,7 +119,7 @@ class Errors(unittest.TestCase):
         error = RuntimeError('Requires net access to "h:1", run again with the --allow-net flag')
         described = errors.describe(error, 10**6)
         self.assertIn("--allow-net=h:1 in PYODIDE_PERMISSION_ARGS", described["message"])
-        self.assertNotIn("run again", described["message"] + described["stack"])
+        self.assertNotIn("run again", described["message"] + described["traceback"])
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -552,7 +552,7 @@ class Runner(unittest.TestCase):
     def test_errors_show_the_program_only(self) -> None:
         ending, _ = self.run_code("def f():\n    return 1 / 0\nf()")
         assert ending.error is not None
-        frames = [line for line in ending.error["stack"].splitlines() if "File" in line]
+        frames = [line for line in ending.error["traceback"].splitlines() if "File" in line]
         self.assertEqual(
             [frame.strip() for frame in frames],
             ['File "main.py", line 3, in <module>', 'File "main.py", line 2, in f'],
@@ -689,7 +689,7 @@ class Cells(unittest.TestCase):
     def test_an_error_leaves_what_ran_before_it(self) -> None:
         result = self.run_cell("a = 1\nb = 2 / 0\nc = 3")
         self.assertEqual(result["error"]["name"], "ZeroDivisionError")
-        self.assertIn('File "<cell 1>", line 2', result["error"]["stack"])
+        self.assertIn('File "<cell 1>", line 2', result["error"]["traceback"])
         self.assertEqual(
             self.run_cell("[n in globals() for n in 'abc']")["value"], [True, False, False]
         )

@@ -23,7 +23,7 @@
 //	                                    any, says what is missing of it
 //	{"type":"display","left_out":N}     N displays so far were too large
 //
-// E is {"name":…,"message":…,"stack":…}. There is at most one result. D maps MIME
+// E is {"name":…,"message":…,"traceback":…}. There is at most one result. D maps MIME
 // types to text, or to base64 where the type is binary. An engine may add types
 // of its own. Frames are claims: a guest can write them too, so the exit status,
 // times and sizes come from the supervisor alone. A frame that is too long, no
@@ -62,17 +62,17 @@ const (
 
 // Frame is one message of a child.
 type Frame struct {
-	Type string
+	Type string `json:"type"`
 	// Cell is the number of the session's cell that it is of; 0 outside of one.
-	Cell int
+	Cell int `json:"cell"`
 	// Protocol is set in a ready frame.
-	Protocol int
+	Protocol int `json:"protocol"`
 	// Value is a result's value; nil when there is none.
-	Value json.RawMessage
+	Value json.RawMessage `json:"value"`
 	// Error is a result's or an uncaught frame's error.
-	Error *job.GuestError
+	Error *job.GuestError `json:"error"`
 	// JSON is the whole frame, for types of an engine's own.
-	JSON json.RawMessage
+	JSON json.RawMessage `json:"-"`
 }
 
 // ErrProtocol is wrapped by the errors of frames that break the protocol.
@@ -222,24 +222,11 @@ func (f *FrameReader) line() ([]byte, error) {
 // Drain reads and drops what is left, so that the child does not wait for us.
 func (f *FrameReader) Drain() { _, _ = io.Copy(io.Discard, f.lines) }
 
+// DecodeFrame reads a frame from its line, which the frame keeps.
 func DecodeFrame(line []byte) (Frame, error) {
-	var wire struct {
-		Type     string          `json:"type"`
-		Cell     int             `json:"cell"`
-		Protocol int             `json:"protocol"`
-		Value    json.RawMessage `json:"value"`
-		Error    *struct {
-			Name    string `json:"name"`
-			Message string `json:"message"`
-			Stack   string `json:"stack"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(line, &wire); err != nil {
+	frame := Frame{JSON: line}
+	if err := json.Unmarshal(line, &frame); err != nil {
 		return Frame{}, fmt.Errorf("read frame %.80q: %w", line, err)
-	}
-	frame := Frame{Type: wire.Type, Cell: wire.Cell, Protocol: wire.Protocol, Value: wire.Value, JSON: line}
-	if wire.Error != nil {
-		frame.Error = &job.GuestError{Name: wire.Error.Name, Message: wire.Error.Message, Traceback: wire.Error.Stack}
 	}
 	return frame, nil
 }

@@ -80,7 +80,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"value", result(`{"type":"result","value":{"a":1}}`), sandbox.Exit{Status: job.Completed}, job.Completed, `{"a":1}`, ""},
 		{"no value", result(`{"type":"result"}`), sandbox.Exit{Status: job.Completed}, job.Completed, "", ""},
-		{"error", result(`{"type":"result","error":{"name":"E","message":"m","stack":"s"}}`), failed, job.Failed, "", "E: m"},
+		{"error", result(`{"type":"result","error":{"name":"E","message":"m","traceback":"s"}}`), failed, job.Failed, "", "E: m"},
 		{"error that claims success", result(`{"type":"result","error":{"name":"E","message":"m"}}`), sandbox.Exit{Status: job.Completed}, job.Failed, "", "E: m"},
 		{"value that claims success", result(`{"type":"result","value":1}`), failed, job.Failed, "", ""},
 		{"uncaught later", result(`{"type":"result","value":1}` + "\n" + `{"type":"uncaught","error":{"name":"E","message":"late"}}`), failed, job.Failed, "", "E: late"},

@@ -44,7 +44,7 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
     return {
         "name": shorten(qualified_name(error), 200),
         "message": shorten(message, limit // 64),
-        "stack": shorten(text, limit // 32),
+        "traceback": shorten(text, limit // 32),
     }
 
 

@@ -95,7 +95,7 @@ class Runner:
                 packages.install(want, self._installer, program.gateway, self._host, wait)
             )
         except packages.PackageError as error:
-            return Ending(1, error={"name": "PackageError", "message": str(error), "stack": ""})
+            return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
         prepare(program)
         display.begin(self._host.send, program.displays)
         self._host.send('{"type":"started"}')

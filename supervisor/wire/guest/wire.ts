@@ -23,7 +23,7 @@
  *                                         any, says what is missing of it
  *     {"type":"display","left_out":N}     N displays so far were too large
  *
- * E is {"name":…,"message":…,"stack":…}. There is at most one result. D maps MIME
+ * E is {"name":…,"message":…,"traceback":…}. There is at most one result. D maps MIME
  * types to text, or to base64 where the type is binary. An engine may add types
  * of its own. Frames are claims: a guest can write them too, so the exit status,
  * times and sizes come from the supervisor alone. A frame that is too long, no
@@ -40,7 +40,7 @@ export const PROTOCOL = 1;
 export interface WireError {
   name: string;
   message: string;
-  stack: string;
+  traceback: string;
 }
 
 /** How many bytes come before a request's JSON text. */
