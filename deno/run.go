@@ -31,7 +31,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	binary, err := e.locate(ctx, emit)
 	<-inspected
 	if ctx.Err() != nil {
-		return wire.CancelledBefore(), nil
+		return job.CancelledBefore(""), nil
 	}
 	if wrong != nil {
 		return job.Result{}, wrong

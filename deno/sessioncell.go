@@ -53,7 +53,7 @@ func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (
 	c := &sessionCell{session: s, program: p, input: streams.Stdin, emit: emit, scan: scan}
 	err := c.inspect(ctx)
 	if ctx.Err() != nil {
-		return cancelledCell(), nil
+		return job.CancelledBefore(job.StateKept), nil
 	}
 	if err != nil {
 		r, ours := unplanned(err, c.installing)
@@ -68,13 +68,6 @@ func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (
 		explainTypeScript(r.Error, p.Code, scan)
 	}
 	return r, nil
-}
-
-// cancelledCell is the result of a cell that was cancelled before it started.
-func cancelledCell() job.Result {
-	return job.Result{Status: job.Cancelled, ExitCode: interruptedCode, State: job.StateKept, Error: &job.GuestError{
-		Name: wire.ErrorNames[job.Cancelled], Message: "the cell was cancelled before it started",
-	}}
 }
 
 // inspect finds out what the cell imports, and fetches it.
@@ -130,13 +123,6 @@ func isWorthScanning(code, extension string) bool {
 		strings.Contains(code, "<") && modules.ClosesJSX(code)
 }
 
-// Exit codes of cells that were interrupted or killed: 128 and the number of SIGINT
-// or SIGKILL.
-const (
-	interruptedCode = 130
-	killedCode      = 137
-)
-
 // run evaluates the cell, and interrupts it when its time is up or ctx ends.
 func (c *sessionCell) run(ctx context.Context) job.Result {
 	before, _ := c.child.Usage()
@@ -174,7 +160,7 @@ func (c *sessionCell) run(ctx context.Context) job.Result {
 			c.child.Kill(status, reason)
 			<-c.ended
 			if c.exit.Reason == "" { // what was to interrupt it ended the process
-				c.exit.Status, c.exit.Code, c.exit.Reason = status, killedCode, reason
+				c.exit.Status, c.exit.Code, c.exit.Reason = status, job.KilledCode, reason
 			}
 		}
 	}
@@ -191,7 +177,7 @@ func (c *sessionCell) run(ctx context.Context) job.Result {
 		exit.CPU, exit.PeakMemory = c.child.Usage()
 		exit.Stdout, exit.Stderr = c.child.EndCell()
 		if status != job.Completed {
-			exit.Code, exit.Reason = interruptedCode, reason+": the cell was interrupted, the session's state is kept"
+			exit.Code, exit.Reason = job.InterruptedCode, reason+": the cell was interrupted, the session's state is kept"
 		}
 		result = outcome.Into(exit)
 		switch {

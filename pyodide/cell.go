@@ -91,16 +91,12 @@ func (c *cell) ended(outcome wire.Outcome) job.Result {
 	if result.Error != nil {
 		traceback = result.Error.Traceback
 	}
-	exit.Status, exit.Code, exit.Reason = c.status, interruptedCode, c.reason+": the cell was interrupted, the session's state is kept"
+	exit.Status, exit.Code, exit.Reason = c.status, job.InterruptedCode, c.reason+": the cell was interrupted, the session's state is kept"
 	result = outcome.Into(exit)
 	result.Error.Traceback = traceback
 	result.State = job.StateKept
 	return result
 }
-
-// interruptedCode is the exit code of a cell that was interrupted: 128 and
-// SIGINT's number.
-const interruptedCode = 130
 
 // lost is the result of a cell after which the child is no more, or of no more use.
 func (c *cell) lost(outcome wire.Outcome) job.Result {

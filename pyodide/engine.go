@@ -34,7 +34,6 @@ import (
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
-	"rillbox/supervisor/wire"
 )
 
 // Options are the choices that an Engine has; Cache is required, and without Limits the
@@ -162,7 +161,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	}
 	rt, err := e.ready(ctx, streams.Emit)
 	if ctx.Err() != nil {
-		return wire.CancelledBefore(), nil
+		return job.CancelledBefore(""), nil
 	}
 	if err != nil {
 		return job.Result{}, err

@@ -11,7 +11,6 @@ import (
 
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
-	"rillbox/supervisor/wire"
 )
 
 // session is one child that takes cell after cell, one at a time.
@@ -89,9 +88,7 @@ func (s *session) ask(ctx context.Context, question request, answer any) error {
 // do has the child run a cell, or answer a question about a text.
 func (s *session) do(ctx context.Context, p job.Program, question request, streams job.Streams) (job.Result, error) {
 	if ctx.Err() != nil {
-		r := wire.CancelledBefore()
-		r.State = job.StateKept
-		return r, nil
+		return job.CancelledBefore(job.StateKept), nil
 	}
 	select {
 	case <-s.ended:

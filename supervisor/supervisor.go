@@ -198,17 +198,13 @@ func (s *Supervisor) begin(id string, e execution) (ended func(), err error) {
 
 // cancelledBefore is the result of a program whose context ended before it began.
 func cancelledBefore(ctx context.Context, in *openSession) job.Result {
-	result := job.Result{Status: job.Cancelled, ExitCode: 130, Error: &job.GuestError{
-		Name: "Cancelled", Message: "the execution was cancelled before it started",
-	}}
 	switch {
 	case in == nil:
+		return job.CancelledBefore("")
 	case in.ctx.Err() != nil, errors.Is(context.Cause(ctx), errReset):
-		result.State = job.StateLost
-	default:
-		result.State = job.StateKept
+		return job.CancelledBefore(job.StateLost)
 	}
-	return result
+	return job.CancelledBefore(job.StateKept)
 }
 
 // Install fetches packages into the cache when there is a place, as for a

@@ -70,6 +70,25 @@ const (
 	Crashed     Status = "crashed"       // a signal or a broken runtime ended it
 )
 
+// ErrorName names the error of a run that was ended from outside.
+func (s Status) ErrorName() string {
+	return map[Status]string{TimedOut: "TimeoutError", OutOfMemory: "OutOfMemory", Cancelled: "Cancelled", Crashed: "Crashed"}[s]
+}
+
+// Exit codes of what was interrupted or killed: 128 and the number of SIGINT or SIGKILL.
+const (
+	InterruptedCode = 130
+	KilledCode      = 137
+)
+
+// CancelledBefore is the result of a program that was cancelled before it began; state
+// is that of its session, if it has one.
+func CancelledBefore(state State) Result {
+	return Result{Status: Cancelled, ExitCode: InterruptedCode, State: state, Error: &GuestError{
+		Name: Cancelled.ErrorName(), Message: "the execution was cancelled before it started",
+	}}
+}
+
 // Result is what became of a run. Everything but Value, Displays, Error and the
 // bytes of the two streams is measured or decided by the supervisor; those are
 // the guest's claims.

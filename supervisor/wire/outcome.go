@@ -129,7 +129,7 @@ func (o Outcome) Into(exit sandbox.Exit) job.Result {
 			r.Error = o.protocolError(exit)
 		}
 	default:
-		r.Error = &job.GuestError{Name: ErrorNames[r.Status], Message: exit.Reason}
+		r.Error = &job.GuestError{Name: r.Status.ErrorName(), Message: exit.Reason}
 	}
 	return r
 }
@@ -151,20 +151,6 @@ func withoutDump(c job.Captured) job.Captured {
 		c = job.Captured{Head: head}
 	}
 	return c
-}
-
-// CancelledBefore is the result of a run that was cancelled before its program began.
-func CancelledBefore() job.Result {
-	return job.Result{Status: job.Cancelled, ExitCode: 130, Error: &job.GuestError{
-		Name: ErrorNames[job.Cancelled], Message: "the run was cancelled before its program started",
-	}}
-}
-
-var ErrorNames = map[job.Status]string{
-	job.TimedOut:    "TimeoutError",
-	job.OutOfMemory: "OutOfMemory",
-	job.Cancelled:   "Cancelled",
-	job.Crashed:     "Crashed",
 }
 
 func (o Outcome) isUnusable() bool { return o.Err != nil || o.Result == nil && !o.Quiet }
