@@ -17,7 +17,6 @@ import (
 
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
-	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
 )
@@ -52,43 +51,44 @@ func (l launch) purpose() string {
 	})
 }
 
-// startable is a child that is ready to be started. Its surroundings are to be
-// closed then.
-type startable struct {
-	sandbox.Command
-	around *permission.Surroundings
-	name   string // the child's, for Command.Dir
-}
-
-// start starts the child.
-func (p *startable) start(limits job.Limits) (*sandbox.Child, error) {
-	defer p.around.Close()
-	return sandbox.Start(p.Command, limits)
-}
-
-// command writes the child's files into dir, save the program, and says how to
-// start Deno there.
-func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startable, err error) {
-	around, err := e.surround(l.permissions)
+// start starts a child in a directory of its own. prepare writes its files there and
+// completes the command; guest is the child's name for our modules.
+func (e *Engine) start(p permission.Permissions, prepare func(c *sandbox.Command, guest string, around *permission.Surroundings) error) (child *sandbox.Child, err error) {
+	dir, err := sandbox.NewRunDir()
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			around.Close()
+			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
+	around, err := p.Surround(e.walls, append(sandbox.RunDirs(), e.options.Cache.Dir())...)
+	if err != nil {
+		return nil, err
+	}
+	defer around.Close()
+	c := sandbox.Command{Dir: dir, Path: around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)}
+	if err := prepare(&c, around.See(e.guest, permission.GuestName, launcher.Read), around); err != nil {
+		return nil, err
+	}
+	c.Env, c.Wall = append(c.Env, around.Environment()...), around.Wall()
+	return sandbox.Start(c, e.options.Limits)
+}
+
+// command writes a child's files into its directory, save the program, and completes
+// its command. name is the child's for the directory.
+func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, guest string, around *permission.Surroundings) (name string, err error) {
+	dir := c.Dir
 	// What is written is written to paths, what the child is told are names.
 	ownPath := filepath.Join(dir, ownDir)
 	denoPath := cmp.Or(l.keep, ownPath)
-	name := around.See(dir, permission.ProgramName, launcher.Read|launcher.Write)
+	name = around.See(dir, permission.ProgramName, launcher.Read|launcher.Write)
 	own := filepath.Join(name, ownDir)
 	denoDir := own
 	if l.keep != "" {
 		denoDir = around.See(l.keep, own, launcher.Read|launcher.Write)
 	}
-	binary := around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)
-	guest := around.See(e.guest, permission.GuestName, launcher.Read)
 	cwd := name
 	if l.workspace != "" {
 		cwd = around.Workspace(l.workspace, l.readOnly)
@@ -102,10 +102,10 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 		l.imports = besideProgram(l.imports, name, cwd, programs)
 	}
 	if err := permission.CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
-		return nil, err
+		return "", err
 	}
 	if err := errors.Join(os.MkdirAll(ownPath, 0o700), os.MkdirAll(denoPath, 0o700)); err != nil {
-		return nil, fmt.Errorf("make the run's directory: %w", err)
+		return "", fmt.Errorf("make the run's directory: %w", err)
 	}
 	files := map[string][]byte{}
 	args := []string{
@@ -114,7 +114,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	}
 	if l.keep == "" {
 		if err := modules.FillDenoDir(denoPath, l.codeCache); err != nil {
-			return nil, fmt.Errorf("make the run's directory: %w", err)
+			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 		if l.codeCache == "" {
 			args = append(args, "--no-code-cache")
@@ -123,7 +123,7 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 	if len(l.imports) > 0 {
 		text, err := json.Marshal(map[string]any{"imports": l.imports})
 		if err != nil {
-			return nil, fmt.Errorf("write the import map: %w", err)
+			return "", fmt.Errorf("write the import map: %w", err)
 		}
 		files["import_map.json"] = text
 		args = append(args, "--import-map="+filepath.Join(own, "import_map.json"))
@@ -138,35 +138,24 @@ func (e *Engine) command(ctx context.Context, dir string, l launch) (p *startabl
 			files[".npmrc"] = []byte(npmrc)
 		}
 		if err := l.install.Complete(); err != nil {
-			return nil, err
+			return "", err
 		}
 		if err := modules.ShowModules(around, l.install.Dir, denoPath, denoDir); err != nil {
-			return nil, fmt.Errorf("make the run's directory: %w", err)
+			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 	} else {
 		args = append(args, "--no-lock")
 	}
 	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(ownPath, file), content, 0o600); err != nil {
-			return nil, fmt.Errorf("write the run's files: %w", err)
+			return "", fmt.Errorf("write the run's files: %w", err)
 		}
 	}
 	args = append(args, e.flags(l.permissions, around, programs, own)...)
 	args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
-	return &startable{sandbox.Command{
-		Path:    binary,
-		Args:    append(args, l.args...),
-		Env:     append(env, around.Environment()...),
-		Dir:     dir,
-		OwnDir:  ownPath,
-		WorkDir: l.workspace,
-		Cwd:     cwd,
-		Wall:    around.Wall(),
-
-		Combined: l.combined,
-		// Only the bootstrap module waits until it is asked to run others' code.
-		JoinLater: l.entry == "",
-	}, around, name}, nil
+	c.Args, c.Env, c.OwnDir, c.WorkDir, c.Cwd, c.Combined = append(args, l.args...), env, ownPath, l.workspace, cwd, l.combined
+	c.JoinLater = l.entry == "" // only the bootstrap module waits until it is asked to run others' code
+	return name, nil
 }
 
 // besideProgram adds to an import map that what the program names relative to
@@ -181,11 +170,6 @@ func besideProgram(imports map[string]string, dir, workspace string, programs []
 		imports[fileURL(program)] = fileURL(program)
 	}
 	return imports
-}
-
-// surround begins the surroundings of a child.
-func (e *Engine) surround(p permission.Permissions) (*permission.Surroundings, error) {
-	return p.Surround(e.walls, append(sandbox.RunDirs(), e.options.Cache.Dir())...)
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself

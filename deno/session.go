@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -73,22 +72,17 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 	if _, err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
-	dir, err := sandbox.NewRunDir()
-	if err != nil {
-		return nil, err
-	}
 	s := &session{
 		engine: e, language: o.Language, permissions: granted,
 		ended:    make(chan struct{}),
 		pauses:   pauses{at: make(chan bool, 1), resumed: make(chan struct{}, 1), internal: map[string]bool{}, guest: fileURL(e.guest)},
 		packages: packages{exact: map[string]string{}},
 	}
-	command, err := s.command(dir, o)
+	s.child, err = e.start(granted, func(c *sandbox.Command, guest string, around *permission.Surroundings) error {
+		return s.command(o, c, guest, around)
+	})
 	if err != nil {
-		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
-	}
-	if s.child, err = command.start(e.options.Limits); err != nil {
-		return nil, errors.Join(err, s.stdin.close(), os.RemoveAll(dir))
+		return nil, errors.Join(err, s.stdin.close())
 	}
 	if err := s.begin(ctx); err != nil {
 		select {
@@ -106,31 +100,20 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 // inspectorLog has Deno tell the inspector's address, and errors, and nothing else.
 const inspectorLog = "DENO_LOG=error,deno_inspector_server=info/Debugger listening|rror"
 
-// command writes the session's files into dir and says how to start Deno there.
-func (s *session) command(dir string, o job.SessionOptions) (p *startable, err error) {
+// command writes the session's files into its directory, and completes its command.
+func (s *session) command(o job.SessionOptions, c *sandbox.Command, guest string, around *permission.Surroundings) (err error) {
 	e := s.engine
-	around, err := e.surround(s.permissions)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			around.Close()
-		}
-	}()
-	ownPath := filepath.Join(dir, ownDir)
+	ownPath := filepath.Join(c.Dir, ownDir)
 	denoPath, modulesPath := filepath.Join(ownPath, "deno"), filepath.Join(ownPath, "modules")
 	if err := modules.MakeDenoDir(denoPath); err != nil {
-		return nil, fmt.Errorf("make the session's directory: %w", err)
+		return fmt.Errorf("make the session's directory: %w", err)
 	}
 	if s.modules, err = newSessionModules(modulesPath); err != nil {
-		return nil, err
+		return err
 	}
-	binary := around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)
-	guest := around.See(e.guest, permission.GuestName, launcher.Read)
 	denoDir := around.See(denoPath, filepath.Join(permission.ProgramName, "deno"), launcher.Read|launcher.Write)
 	if err := modules.ShowModules(around, modulesPath, denoPath, denoDir); err != nil {
-		return nil, fmt.Errorf("make the session's directory: %w", err)
+		return fmt.Errorf("make the session's directory: %w", err)
 	}
 	around.Dial()
 	permissions, cwd := s.permissions, o.Workspace
@@ -139,11 +122,11 @@ func (s *session) command(dir string, o job.SessionOptions) (p *startable, err e
 		permissions = permissions.WithWorkspace(cwd, o.ReadOnly)
 	}
 	if err := permission.CheckPaths(cwd, denoDir, e.options.Cache.Dir()); err != nil {
-		return nil, err
+		return err
 	}
 	var stdin *os.File
 	if s.stdin, stdin, err = newCellInput(filepath.Join(ownPath, "stdin")); err != nil {
-		return nil, err
+		return err
 	}
 	args := []string{
 		"run", "--quiet", "--no-config", "--node-modules-dir=none", "--no-prompt", "--cached-only", "--no-code-cache", "--no-lock",
@@ -151,19 +134,10 @@ func (s *session) command(dir string, o job.SessionOptions) (p *startable, err e
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	args = append(append(args, e.flags(permissions, around, nil, denoDir)...), filepath.Join(guest, "session.js"))
-	return &startable{sandbox.Command{
-		Path:    binary,
-		Args:    args,
-		Env:     slices.Concat(e.environment(denoDir), around.Environment(), []string{inspectorLog, "NPM_CONFIG_REGISTRY=" + sessionRegistry, "JSR_NPM_URL=" + sessionRegistry}),
-		Dir:     dir,
-		OwnDir:  ownPath,
-		WorkDir: o.Workspace,
-		Cwd:     cmp.Or(cwd, denoDir),
-		Wall:    around.Wall(),
-		Stdin:   stdin,
-		// No cell comes before the child has its baseline.
-		JoinLater: true,
-	}, around, denoDir}, nil
+	c.Args, c.OwnDir, c.WorkDir, c.Cwd, c.Stdin = args, ownPath, o.Workspace, cmp.Or(cwd, denoDir), stdin
+	c.Env = append(e.environment(denoDir), inspectorLog, "NPM_CONFIG_REGISTRY="+sessionRegistry, "JSR_NPM_URL="+sessionRegistry)
+	c.JoinLater = true // no cell comes before the child has its baseline
+	return nil
 }
 
 // begin waits until the process takes cells.

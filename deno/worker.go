@@ -5,7 +5,6 @@ package deno
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"rillbox/deno/modules"
+	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
 	"rillbox/supervisor/wire"
@@ -76,19 +76,17 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 }
 
 func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
-	dir, err := sandbox.NewRunDir()
+	w := &worker{}
+	child, err := e.start(l.permissions, func(c *sandbox.Command, guest string, around *permission.Surroundings) (err error) {
+		w.dir = c.Dir
+		w.name, err = e.command(ctx, l, c, guest, around)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	command, err := e.command(ctx, dir, l)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	child, err := command.start(e.options.Limits)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return &worker{wire.Worker{Child: child, Reader: wire.NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}, dir, command.name}, nil
+	w.Worker = wire.Worker{Child: child, Reader: wire.NewFrameReader(child.Frames(), e.options.Limits.Result+frameRoom)}
+	return w, nil
 }
 
 // run runs the program to its end; process says that it may load Node's process
