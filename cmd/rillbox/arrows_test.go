@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // rooms are our packages from the bottom to the top, with those below that each may
-// import; docs/design.md has the picture. cmd and scripts may import all.
+// import, which docs/design.md says, too. cmd and scripts may import all.
 var rooms = []struct{ name, imports string }{
 	{"cache/egress", ""},
 	{"cache", "cache/egress"},
@@ -66,5 +67,23 @@ func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 	}
 	if seen < len(rooms) {
 		t.Errorf("go list told of %d packages, and there are %d rooms", seen, len(rooms))
+	}
+}
+
+func TestTheDesignSaysWhatEachRoomMayImport(t *testing.T) {
+	design, err := os.ReadFile("../../docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range rooms {
+		_, row, found := strings.Cut(string(design), "\n| `"+room.name+"` |")
+		row, _, _ = strings.Cut(row, "\n")
+		may := "none"
+		if room.imports != "" {
+			may = "`" + strings.ReplaceAll(room.imports, " ", "`, `") + "`"
+		}
+		if !found || !strings.HasSuffix(row, "| "+may+" |") {
+			t.Errorf("docs/design.md has no row of %s that ends with what it may import: %s", room.name, may)
+		}
 	}
 }
