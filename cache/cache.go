@@ -116,7 +116,7 @@ func Open(dir string, o Options) (*Cache, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{
-		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, network: egress.New(Policy{}), log: log,
+		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, network: egress.New(egress.Policy{}), log: log,
 		now: time.Now,
 	}
 	c.network.Offline, c.network.Log = o.Offline, log

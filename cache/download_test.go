@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rillbox/cache/egress"
 )
 
 var payload = bytes.Repeat([]byte("rillbox\n"), 1<<15) // 256 KiB
@@ -60,7 +62,7 @@ func TestADroppedConnectionIsResumed(t *testing.T) {
 	c := open(t, t.TempDir(), Options{})
 	dst := filepath.Join(t.TempDir(), "file")
 	var last, total int64
-	err := c.Download(t.Context(), Source{URL: url + "/file", SHA256: sha256Hex(payload)}, dst, func(d, n int64) {
+	err := c.Download(t.Context(), egress.Source{URL: url + "/file", SHA256: sha256Hex(payload)}, dst, func(d, n int64) {
 		if d < last {
 			t.Errorf("progress went back from %d to %d", last, d)
 		}
@@ -112,7 +114,7 @@ func TestAServerThatCannotResumeIsAskedForAll(t *testing.T) {
 			})
 			c := open(t, t.TempDir(), Options{})
 			dst := filepath.Join(t.TempDir(), "file")
-			err := c.Download(t.Context(), Source{URL: url, SHA512: sha512Hex(payload)}, dst, nil)
+			err := c.Download(t.Context(), egress.Source{URL: url, SHA512: sha512Hex(payload)}, dst, nil)
 			if err != nil || mustRead(t, dst) != string(payload) {
 				t.Fatal(err)
 			}
@@ -122,15 +124,15 @@ func TestAServerThatCannotResumeIsAskedForAll(t *testing.T) {
 
 func TestWhatIsNotWantedIsRefused(t *testing.T) {
 	tests := map[string]struct {
-		src    Source
+		src    egress.Source
 		answer http.HandlerFunc
 		want   string
 		tries  int32 // 0: any
 	}{
-		"a wrong sha256": {src: Source{SHA256: sha256Hex([]byte("other"))}, want: "not those that are pinned", tries: 1},
-		"a wrong sha512": {src: Source{SHA512: sha512Hex([]byte("other"))}, want: "not those that are pinned", tries: 1},
-		"too large":      {src: Source{MaxBytes: 1000}, want: "more than the 1000", tries: 1},
-		"too large, and its size not told": {src: Source{MaxBytes: 1000}, want: "more than the 1000", answer: func(w http.ResponseWriter, r *http.Request) {
+		"a wrong sha256": {src: egress.Source{SHA256: sha256Hex([]byte("other"))}, want: "not those that are pinned", tries: 1},
+		"a wrong sha512": {src: egress.Source{SHA512: sha512Hex([]byte("other"))}, want: "not those that are pinned", tries: 1},
+		"too large":      {src: egress.Source{MaxBytes: 1000}, want: "more than the 1000", tries: 1},
+		"too large, and its size not told": {src: egress.Source{MaxBytes: 1000}, want: "more than the 1000", answer: func(w http.ResponseWriter, r *http.Request) {
 			for range 10 {
 				_, _ = w.Write(payload[:1000])
 				w.(http.Flusher).Flush()
@@ -184,7 +186,7 @@ func TestAnErrorOfTheServerIsTriedAgain(t *testing.T) {
 	})
 	c := open(t, t.TempDir(), Options{})
 	dst := filepath.Join(t.TempDir(), "file")
-	if err := c.Download(t.Context(), Source{URL: url}, dst, nil); err != nil || mustRead(t, dst) != string(payload) {
+	if err := c.Download(t.Context(), egress.Source{URL: url}, dst, nil); err != nil || mustRead(t, dst) != string(payload) {
 		t.Fatal(err)
 	}
 }
@@ -193,7 +195,7 @@ func TestOnlyHTTPIsFetched(t *testing.T) {
 	c := open(t, t.TempDir(), Options{})
 	for _, url := range []string{"file:///etc/passwd", "git::https://host/x", "/etc/passwd", "", "https://", "s3::https://h/b"} {
 		dst := filepath.Join(t.TempDir(), "file")
-		if err := c.Download(t.Context(), Source{URL: url}, dst, nil); err == nil || IsOffline(err) {
+		if err := c.Download(t.Context(), egress.Source{URL: url}, dst, nil); err == nil || egress.IsOffline(err) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
@@ -270,7 +272,7 @@ func TestAHostileArchiveIsRefused(t *testing.T) {
 			url := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(test.bytes) })
 			c := open(t, t.TempDir(), Options{})
 			dir := filepath.Join(t.TempDir(), "a", "b")
-			err := c.Download(t.Context(), Source{URL: url, Archive: test.archive}, dir, nil)
+			err := c.Download(t.Context(), egress.Source{URL: url, Archive: test.archive}, dir, nil)
 			if err == nil {
 				err = pinned.Take(dir, t.TempDir())
 			}
@@ -290,7 +292,7 @@ func TestAHostileArchiveIsRefused(t *testing.T) {
 // fetcher is an alternative that downloads a URL to the file "got".
 func fetcher(c *Cache, name, url string) Alternative {
 	return Alternative{Name: name, Fetch: func(ctx context.Context, dir string, progress func(done, total int64)) error {
-		return c.Download(ctx, Source{URL: url, SHA256: sha256Hex(payload)}, filepath.Join(dir, "got"), progress)
+		return c.Download(ctx, egress.Source{URL: url, SHA256: sha256Hex(payload)}, filepath.Join(dir, "got"), progress)
 	}}
 }
 
@@ -341,7 +343,7 @@ func TestAllErrorsAreTold(t *testing.T) {
 	b := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusForbidden) })
 	c := open(t, t.TempDir(), Options{})
 	err := c.FetchAny(t.Context(), "the thing", t.TempDir(), nil, fetcher(c, "first", a), fetcher(c, "second", b))
-	if err == nil || IsOffline(err) {
+	if err == nil || egress.IsOffline(err) {
 		t.Fatalf("err %v", err)
 	}
 	for _, want := range []string{"fetch the thing", "first: ", "404", "second: ", "403"} {
@@ -361,7 +363,7 @@ func TestWithoutANetworkWhatIsMissingIsNamedSoon(t *testing.T) {
 	err = c.FetchAny(t.Context(), "Deno 2.9.6", t.TempDir(), nil,
 		fetcher(c, "first", closed), fetcher(c, "second", "http://no-such-host.invalid/x"),
 		Alternative{Name: "third", Fetch: func(context.Context, string, func(int64, int64)) error { return ErrNoSource }})
-	if !errors.Is(err, ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
+	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
@@ -373,11 +375,11 @@ func TestOfflineNothingIsAsked(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("asked: %s %s", r.Method, r.URL) })
 	c := open(t, t.TempDir(), Options{Offline: true})
 	err := c.FetchAny(t.Context(), "Deno 2.9.6", t.TempDir(), nil, fetcher(c, "first", url))
-	if !errors.Is(err, ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
+	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
-	err = c.Download(t.Context(), Source{URL: url + "/x"}, filepath.Join(t.TempDir(), "x"), nil)
-	if !errors.Is(err, ErrOffline) || !strings.Contains(err.Error(), url+"/x is not in the cache") {
+	err = c.Download(t.Context(), egress.Source{URL: url + "/x"}, filepath.Join(t.TempDir(), "x"), nil)
+	if !errors.Is(err, egress.ErrOffline) || !strings.Contains(err.Error(), url+"/x is not in the cache") {
 		t.Errorf("err %v", err)
 	}
 }
@@ -393,7 +395,7 @@ func TestACancelledDownloadEndsAtOnce(t *testing.T) {
 	c := open(t, t.TempDir(), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-here; cancel() }()
-	err := c.Download(ctx, Source{URL: url}, filepath.Join(t.TempDir(), "x"), nil)
+	err := c.Download(ctx, egress.Source{URL: url}, filepath.Join(t.TempDir(), "x"), nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("err %v", err)
 	}
@@ -416,7 +418,7 @@ func TestAuthorizationStaysAtItsOrigin(t *testing.T) {
 		http.Redirect(w, r, elsewhere+"/file", http.StatusFound)
 	})
 	c := open(t, t.TempDir(), Options{})
-	for name, src := range map[string]Source{
+	for name, src := range map[string]egress.Source{
 		"a token":    {URL: home + "/file", Header: http.Header{"Authorization": {"Bearer secret"}}},
 		"a password": {URL: strings.Replace(home, "//", "//me:secret@", 1) + "/file"},
 	} {
@@ -436,7 +438,7 @@ func TestAURLIsAskedForAsItIs(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) { asked.Store(r.RequestURI); _, _ = w.Write(payload) })
 	c := open(t, t.TempDir(), Options{})
 	dst := filepath.Join(t.TempDir(), "file")
-	err := c.Download(t.Context(), Source{URL: url + path, SHA256: sha256Hex(payload)}, dst, nil)
+	err := c.Download(t.Context(), egress.Source{URL: url + path, SHA256: sha256Hex(payload)}, dst, nil)
 	if err != nil || mustRead(t, dst) != string(payload) || asked.Load() != path {
 		t.Errorf("asked for %v: %v", asked.Load(), err)
 	}
@@ -448,8 +450,8 @@ func TestWhatCannotBeStoredIsNotFetchedAgain(t *testing.T) {
 	c := open(t, t.TempDir(), Options{})
 	dst := filepath.Join(t.TempDir(), "file")
 	must(t, os.Mkdir(dst+".part", 0o700))
-	err := c.Download(t.Context(), Source{URL: url}, dst, nil)
-	if !IsLocal(err) || strings.Contains(err.Error(), "tries") {
+	err := c.Download(t.Context(), egress.Source{URL: url}, dst, nil)
+	if !egress.IsLocal(err) || strings.Contains(err.Error(), "tries") {
 		t.Errorf("err %v", err)
 	}
 }

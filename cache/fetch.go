@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"rillbox/cache/egress"
 )
 
 // headStart is how long a source may take to begin its response before the next
@@ -31,10 +34,10 @@ type Alternative struct {
 // what is wanted, as a person would; progress, which may be nil, is not called
 // concurrently, and its figures only grow.
 //
-// When there is no network, or the cache is offline, the error is NotCached's.
+// When there is no network, or the cache is offline, the error is egress.NotCached's.
 func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(done, total int64), from ...Alternative) error {
 	if c.offline {
-		return NotCached(what)
+		return egress.NotCached(what)
 	}
 	tmp, err := c.tempDir("fetch-")
 	if err != nil {
@@ -58,11 +61,25 @@ func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(do
 	switch {
 	case err == nil:
 		return nil
-	case IsOffline(err):
+	case egress.IsOffline(err):
 		c.log.Debug("the network is not reachable", "wanted", what, "err", err)
-		return NotCached(what)
+		return egress.NotCached(what)
 	}
 	return fmt.Errorf("fetch %s: %w", what, err)
+}
+
+// Download is egress.Client.Download for URLs that the operator or Rillbox itself named:
+// they may lead anywhere. When the cache is offline the error wraps egress.ErrOffline.
+func (c *Cache) Download(ctx context.Context, src egress.Source, dst string, progress func(done, total int64)) error {
+	u, err := url.Parse(src.URL)
+	if err != nil {
+		return fmt.Errorf("download: %w", err)
+	}
+	src.Route = egress.Route{Home: u, Named: func(*url.URL) bool { return true }}
+	if err := c.network.Download(ctx, src, dst, progress); err != nil {
+		return fmt.Errorf("download %s: %w", u.Redacted(), err)
+	}
+	return nil
 }
 
 func moveEntries(from, to string) error {
@@ -183,7 +200,7 @@ func (f failures) Error() string {
 func (f failures) Unwrap() []error {
 	var answered []error
 	for _, err := range f {
-		if !IsOffline(err) && !errors.Is(err, ErrNoSource) {
+		if !egress.IsOffline(err) && !errors.Is(err, ErrNoSource) {
 			answered = append(answered, err)
 		}
 	}

@@ -14,13 +14,15 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"rillbox/cache/egress"
 )
 
 // DownloadNPM fetches one version of an npm package from the registry that this
 // machine's npm configuration names, and unpacks it into dir, where npm puts
 // everything below "package". src gives hashes and size; its URL is ignored.
 // The error wraps ErrNoSource when no registry is configured.
-func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src Source, dir string, progress func(done, total int64)) error {
+func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src egress.Source, dir string, progress func(done, total int64)) error {
 	conf := readNPMConfig()
 	registry, err := conf.registry(ctx, name)
 	if err != nil {
@@ -41,8 +43,8 @@ func (c *Cache) npmTarball(ctx context.Context, conf npmConfig, registry, name, 
 	page := dir + ".json"
 	defer os.Remove(page)
 	about := registry + "/" + strings.ReplaceAll(name, "/", "%2f") + "/" + version
-	if err := c.Download(ctx, Source{URL: about, MaxBytes: 8 << 20, Header: conf.auth(about)}, page, nil); err != nil {
-		if IsOffline(err) {
+	if err := c.Download(ctx, egress.Source{URL: about, MaxBytes: 8 << 20, Header: conf.auth(about)}, page, nil); err != nil {
+		if egress.IsOffline(err) {
 			return "", err
 		}
 		return usual, nil

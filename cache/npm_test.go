@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rillbox/cache/egress"
 )
 
 // registry serves one package as npm's registry does, and remembers who asked.
@@ -108,7 +110,7 @@ func TestTheMachinesNPMConfigurationIsObeyed(t *testing.T) {
 			test.configure(t, cleanNPM(t), r.url, r)
 			c := open(t, t.TempDir(), Options{})
 			dir := filepath.Join(t.TempDir(), "d")
-			err := c.DownloadNPM(t.Context(), test.name, "1.2.3", Source{SHA512: sha512Hex(tarball)}, dir, nil)
+			err := c.DownloadNPM(t.Context(), test.name, "1.2.3", egress.Source{SHA512: sha512Hex(tarball)}, dir, nil)
 			if err != nil {
 				t.Fatalf("%v; asked for %q", err, r.paths)
 			}
@@ -143,7 +145,7 @@ func TestWithoutARegistryTheErrorSaysWhatToDo(t *testing.T) {
 		t.Skip("this machine's npmrc names a registry")
 	}
 	c := open(t, t.TempDir(), Options{})
-	err := c.DownloadNPM(t.Context(), "pkg", "1", Source{}, filepath.Join(t.TempDir(), "d"), nil)
+	err := c.DownloadNPM(t.Context(), "pkg", "1", egress.Source{}, filepath.Join(t.TempDir(), "d"), nil)
 	if err == nil || !strings.Contains(err.Error(), "NPM_CONFIG_REGISTRY") {
 		t.Errorf("err %v", err)
 	}

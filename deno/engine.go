@@ -20,6 +20,7 @@ import (
 	"log/slog"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/deno/binary"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
@@ -43,7 +44,7 @@ type Options struct {
 	Env []string
 	// Policy is what may be fetched and used. Where it sets no minimum release
 	// age, Deno's own holds: 24 hours for npm and JSR.
-	Policy cache.Policy
+	Policy egress.Policy
 	// Wall is what children are started behind; the zero value is the best wall that
 	// the machine offers.
 	Wall launcher.Level

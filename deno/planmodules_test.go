@@ -12,6 +12,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/deno/binary"
 	"rillbox/deno/modules"
 	"rillbox/supervisor/job"
@@ -23,8 +24,8 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 	dir := t.TempDir()
 	for _, row := range []struct {
 		offline bool
-		policy  cache.Policy
-	}{{offline: true}, {policy: cache.Policy{NoFetch: true}}} {
+		policy  egress.Policy
+	}{{offline: true}, {policy: egress.Policy{NoFetch: true}}} {
 		c, err := cache.Open(dir, cache.Options{Offline: row.offline})
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
 			_, err = e.planner.Plan(t.Context(), binary.Path, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, func(job.Event) {})
 			var missing *modules.PackageError
-			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || cache.IsOffline(err) != row.offline {
+			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || egress.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)
 			}
 		}

@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )
 
-func withPolicy(p cache.Policy) func(*deno.Options) {
+func withPolicy(p egress.Policy) func(*deno.Options) {
 	return func(o *deno.Options) { o.Policy = p }
 }
 
@@ -109,7 +109,7 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 	r.files["/lib/mod.ts"] = []byte(`import evil from "../evil@1/mod.ts"; export default evil`)
 	r.files["/lib/good.ts"] = []byte(`export default "good"`)
 
-	policy := cache.Policy{Deny: []string{"evil", "jsr:@bad/*"}}
+	policy := egress.Policy{Deny: []string{"evil", "jsr:@bad/*"}}
 	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
 	const evil = `the operator denied package "evil": the list of denied ones has "evil"`
 	rows := []struct {
@@ -205,20 +205,20 @@ func TestOnlyAllowedPackagesAndRegistries(t *testing.T) {
 	dir := t.TempDir()
 	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
 	for _, row := range []struct {
-		policy cache.Policy
+		policy egress.Policy
 		code   string
 		want   string // "" means that it runs
 	}{
-		{cache.Policy{Allow: []string{"left"}}, `import x from "left"`, ""},
-		{cache.Policy{Allow: []string{"left"}}, `import x from "right"`, `the operator denied package "right": it is not among the allowed ones`},
-		{cache.Policy{Allow: []string{"npm:l*"}}, `import x from "left"`, ""},
-		{cache.Policy{Allow: []string{"python:left"}}, `import x from "left"`, `the operator denied package "left"`},
-		{cache.Policy{Allow: []string{"left"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
-		{cache.Policy{Allow: []string{"host:127.0.0.1"}}, `import x from "` + r.URL + `/mod.ts"; import y from "right"`, ""},
-		{cache.Policy{Allow: []string{"host:npm.test"}}, `import x from "right"`, `the operator denied package "right"`},
-		{cache.Policy{Deny: []string{"host:127.0.0.1"}}, `import x from "right"`, `the operator denied host "127.0.0.1"`},
-		{cache.Policy{Deny: []string{"host:127.*"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
-		{cache.Policy{Deny: []string{"*"}}, `import x from "node:path"; console.log(x.sep)`, ""},
+		{egress.Policy{Allow: []string{"left"}}, `import x from "left"`, ""},
+		{egress.Policy{Allow: []string{"left"}}, `import x from "right"`, `the operator denied package "right": it is not among the allowed ones`},
+		{egress.Policy{Allow: []string{"npm:l*"}}, `import x from "left"`, ""},
+		{egress.Policy{Allow: []string{"python:left"}}, `import x from "left"`, `the operator denied package "left"`},
+		{egress.Policy{Allow: []string{"left"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
+		{egress.Policy{Allow: []string{"host:127.0.0.1"}}, `import x from "` + r.URL + `/mod.ts"; import y from "right"`, ""},
+		{egress.Policy{Allow: []string{"host:npm.test"}}, `import x from "right"`, `the operator denied package "right"`},
+		{egress.Policy{Deny: []string{"host:127.0.0.1"}}, `import x from "right"`, `the operator denied host "127.0.0.1"`},
+		{egress.Policy{Deny: []string{"host:127.*"}}, `import x from "` + r.URL + `/mod.ts"`, `the operator denied host "127.0.0.1"`},
+		{egress.Policy{Deny: []string{"*"}}, `import x from "node:path"; console.log(x.sep)`, ""},
 	} {
 		got := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(row.policy)), job.Program{Code: row.code})
 		switch {
@@ -228,7 +228,7 @@ func TestOnlyAllowedPackagesAndRegistries(t *testing.T) {
 			t.Errorf("%+v %s: %s %+v", row.policy, row.code, got.Status, got.Error)
 		}
 	}
-	if _, err := deno.New(deno.Options{Policy: cache.Policy{Deny: []string{"["}}}); err == nil {
+	if _, err := deno.New(deno.Options{Policy: egress.Policy{Deny: []string{"["}}}); err == nil {
 		t.Error("a malformed glob passed")
 	}
 }
@@ -243,7 +243,7 @@ func TestFetchingTurnedOff(t *testing.T) {
 		t.Fatal(got.Error)
 	}
 	asked := r.requests()
-	off := newEngine(t, "", ownCache(t, dir, false), withPolicy(cache.Policy{NoFetch: true}))
+	off := newEngine(t, "", ownCache(t, dir, false), withPolicy(egress.Policy{NoFetch: true}))
 	if got := run(t, off, job.Program{Code: `import x from "left"; export default x`}); string(got.Value) != `"left"` {
 		t.Errorf("what is in the cache: %+v", got.Error)
 	}
@@ -278,7 +278,7 @@ func TestMinimumReleaseAge(t *testing.T) {
 	dir := t.TempDir()
 	imports := func(o *deno.Options) { o.AllowImport = []string{r.host()} }
 	aged := func(age time.Duration) *deno.Engine {
-		return newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(cache.Policy{MinReleaseAge: age}))
+		return newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(egress.Policy{MinReleaseAge: age}))
 	}
 	program := job.Program{Code: `import x from "left"; export default x`}
 	for _, row := range []struct {
@@ -398,10 +398,10 @@ func TestImportsStayOnTheListOfHosts(t *testing.T) {
 }
 
 func TestRefusedPackagesAreToldAsPackageErrors(t *testing.T) {
-	e := newEngine(t, "", ownCache(t, t.TempDir(), true), withPolicy(cache.Policy{Deny: []string{"evil"}}))
+	e := newEngine(t, "", ownCache(t, t.TempDir(), true), withPolicy(egress.Policy{Deny: []string{"evil"}}))
 	_, err := e.Install(t.Context(), []string{"evil"}, ignore)
 	var missing *modules.PackageError
-	if !errors.As(err, &missing) || cache.IsOffline(err) || !slices.Contains(strings.Fields(err.Error()), "denied") {
+	if !errors.As(err, &missing) || egress.IsOffline(err) || !slices.Contains(strings.Fields(err.Error()), "denied") {
 		t.Errorf("have %v", err)
 	}
 }

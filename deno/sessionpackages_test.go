@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/supervisor/job"
 )
@@ -136,7 +136,7 @@ func TestThePolicyHoldsInSessions(t *testing.T) {
 	if r := open.cell(`import "bad"; import "evil"; 1`); r.Error != nil { // it is in the cache
 		t.Fatal(r.Error)
 	}
-	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Policy = cache.Policy{Deny: []string{"evil"}} }), job.JavaScript)
+	s := openSession(t, newEngine(t, "", ownCache(t, dir, false), func(o *deno.Options) { o.Policy = egress.Policy{Deny: []string{"evil"}} }), job.JavaScript)
 	for _, code := range []string{`import "evil"`, `await import("npm:evil@1.0.0")`, `require("evil")`, `import "bad"`, `import "left"; import "bad"`} {
 		if r := s.cell(code); r.Error == nil || r.Error.Name != "PackageError" || !strings.Contains(r.Error.Message, "evil") {
 			t.Errorf("%s: %+v", code, r.Error)

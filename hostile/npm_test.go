@@ -17,6 +17,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -362,7 +363,7 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 
 // What is denied is denied in every form in which it can be had.
 func TestDeniedPackagesInOtherWords(t *testing.T) { // not parallel: the registry is named by the environment
-	policy := func(o *deno.Options) { o.Policy = cache.Policy{Deny: []string{"@std/csv", "left-pad"}} }
+	policy := func(o *deno.Options) { o.Policy = egress.Policy{Deny: []string{"@std/csv", "left-pad"}} }
 	shared, err := cachetest.Dir()
 	if err != nil {
 		t.Fatal(err)

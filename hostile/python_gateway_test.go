@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
@@ -49,7 +49,7 @@ func TestPythonGateway(t *testing.T) {
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "text = 'harmless'")...))
 	wheels.put("denied", zipOf(t, wheelFiles("denied", "text = '"+secret+"'")...))
 	engine := pythonEngine(t, func(o *pyodide.Options) {
-		o.IndexURL, o.Policy = wheels.url(), cache.Policy{Deny: []string{"denied"}}
+		o.IndexURL, o.Policy = wheels.url(), egress.Policy{Deny: []string{"denied"}}
 	})
 	byURL := func(url string) string {
 		return ownGateway + `print(await get(base + "url/" + js.encodeURIComponent("` + url + `")))`

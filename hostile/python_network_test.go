@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
 )
@@ -156,7 +156,7 @@ for get in requests.get, lambda url: urllib3.request("GET", url):
 	bothWays(t, job.Python, newEngine(t, job.Python, []string{"--allow-net"}, noWall), func(t *testing.T, engine job.Engine) {
 		s, control := run(t, engine)
 		if control.Error != nil && strings.Contains(control.Error.Message, "network is not reachable") {
-			cachetest.NeedNetwork(t, cache.ErrOffline)
+			cachetest.NeedNetwork(t, egress.ErrOffline)
 		}
 		if found := s.evidenceOf(control); len(found) == 0 {
 			t.Errorf("they do not get there with the permission either, so this shows nothing: %s", control.summary())

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
@@ -192,11 +192,11 @@ func TestPythonDeniedPackages(t *testing.T) {
 	open := pythonEngine(t, func(o *pyodide.Options) { o.IndexURL = wheels.url() })
 	bounded := pythonEngine(t, func(o *pyodide.Options) {
 		o.IndexURL = wheels.url()
-		o.Policy = cache.Policy{Deny: []string{"denied-*"}}
+		o.Policy = egress.Policy{Deny: []string{"denied-*"}}
 	})
 	allowed := pythonEngine(t, func(o *pyodide.Options) {
 		o.IndexURL = wheels.url()
-		o.Policy = cache.Policy{Allow: []string{"needs-denied"}}
+		o.Policy = egress.Policy{Allow: []string{"needs-denied"}}
 	})
 	denying := map[string]job.Engine{"program": bounded, "cell": ownSession(t, job.Python, bounded)}
 	allowing := map[string]job.Engine{"program": allowed, "cell": ownSession(t, job.Python, allowed)}

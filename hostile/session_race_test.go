@@ -13,8 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
@@ -148,7 +148,7 @@ func TestPythonGatewayPathDiesWithItsSession(t *testing.T) {
 	wheels.put("harmless", zipOf(t, wheelFiles("harmless", "")...))
 	wheels.put("denied", zipOf(t, wheelFiles("denied", "")...))
 	engine := pythonEngine(t, func(o *pyodide.Options) {
-		o.IndexURL, o.Policy = wheels.url(), cache.Policy{Deny: []string{"denied"}}
+		o.IndexURL, o.Policy = wheels.url(), egress.Policy{Deny: []string{"denied"}}
 	})
 	house := &rowHouse{sessions: map[string]*rowSession{}}
 	t.Cleanup(house.end)

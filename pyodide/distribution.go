@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // The Pyodide that Rillbox is built for, and what it contains.
@@ -75,7 +76,7 @@ type LocateOptions struct {
 // it is fetched from upstream's releases or from the npm registry of this
 // machine's configuration, and micropip as fetchMicropip says. Whatever the
 // source, the files are the pinned ones or refused. Without a network the error
-// wraps cache.ErrOffline.
+// wraps egress.ErrOffline.
 func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, error) {
 	if o.Path == "" {
 		dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, o.fetch)
@@ -151,14 +152,14 @@ func (o LocateOptions) fetchCore(ctx context.Context, dir string) error {
 	what := "Pyodide " + Version
 	return o.Cache.FetchAny(ctx, what, dir, o.stage(what),
 		cache.Alternative{Name: "Pyodide's releases", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}
+			src := egress.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}
 			if err := o.Cache.Download(ctx, src, to+".tmp", progress); err != nil {
 				return err
 			}
 			return core.Take(filepath.Join(to+".tmp", "pyodide"), to)
 		}},
 		cache.Alternative{Name: "npm", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{SHA512: coreTarball, MaxBytes: maxCore}
+			src := egress.Source{SHA512: coreTarball, MaxBytes: maxCore}
 			if err := o.Cache.DownloadNPM(ctx, "pyodide", Version, src, to+".tmp", progress); err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 )
 
 func sum(text string) string {
@@ -103,7 +104,7 @@ func TestMicropipComesFromTheCDNOrTheConfiguredIndex(t *testing.T) {
 
 func TestOfflineTheMissingPyodideIsNamed(t *testing.T) {
 	_, err := LocateDistribution(t.Context(), LocateOptions{Cache: cachetest.Empty(t, cache.Options{Offline: true})})
-	if !errors.Is(err, cache.ErrOffline) || err.Error() != "Pyodide "+Version+" is not in the cache, and the network is not reachable" {
+	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Pyodide "+Version+" is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/pyodide/gateway"
 )
 
@@ -47,7 +48,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 		err := o.downloadWheel(ctx, strings.TrimRight(cmp.Or(o.CDN, DefaultCDN), "/")+"/"+micropipWheel, to, progress)
 		var dns *net.DNSError
 		if errors.As(err, &dns) && dns.IsTimeout {
-			giveUp(fmt.Errorf("names are not resolved: %w", cache.ErrOffline))
+			giveUp(fmt.Errorf("names are not resolved: %w", egress.ErrOffline))
 		}
 		return err
 	}}}
@@ -71,7 +72,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 			defer cancel(nil)
 			defer context.AfterFunc(resolving, func() { cancel(context.Cause(resolving)) })()
 			err := pipDownload(ctx, to)
-			if err != nil && ctx.Err() == nil && !cache.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
+			if err != nil && ctx.Err() == nil && !egress.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
 				err = pipDownload(ctx, to)
 			}
 			if err != nil {
@@ -84,7 +85,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 }
 
 func (o LocateOptions) downloadWheel(ctx context.Context, url, to string, progress func(done, total int64)) error {
-	src := cache.Source{URL: url, MaxBytes: maxWheel}
+	src := egress.Source{URL: url, MaxBytes: maxWheel}
 	if err := o.Cache.Download(ctx, src, filepath.Join(to, micropipWheel), progress); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (o LocateOptions) checkWheel(dir string) (err error) {
 func (o LocateOptions) findWheel(ctx context.Context, index, dir string) (string, error) {
 	page := dir + ".page"
 	defer os.Remove(page)
-	src := cache.Source{
+	src := egress.Source{
 		URL: index + "/micropip/", MaxBytes: 16 << 20,
 		Header: http.Header{"Accept": {"application/vnd.pypi.simple.v1+json, text/html;q=0.2"}},
 	}
@@ -167,7 +168,7 @@ func pipDownload(ctx context.Context, dir string) error {
 		return fmt.Errorf("%w: pip's configuration names no package index, and python3 has no pip; PIP_INDEX_URL can name one", cache.ErrNoSource)
 	}
 	if unreachable.MatchString(output) {
-		return fmt.Errorf("pip: %w", cache.ErrOffline)
+		return fmt.Errorf("pip: %w", egress.ErrOffline)
 	}
 	if len(output) > 600 {
 		output = "…" + output[len(output)-600:]

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 	"rillbox/supervisor/job"
 )
 
@@ -29,7 +29,7 @@ import (
 func needIndex(t testing.TB, r job.Result) {
 	t.Helper()
 	if r.Error != nil && strings.Contains(r.Error.Message, "network is not reachable") {
-		cachetest.NeedNetwork(t, fmt.Errorf("%w: %s", cache.ErrOffline, r.Error.Message))
+		cachetest.NeedNetwork(t, fmt.Errorf("%w: %s", egress.ErrOffline, r.Error.Message))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestInstall(t *testing.T) {
 	e := newEngine(t)
 	packages, err := e.Install(t.Context(), []string{"six==1.17.0"}, func(job.Event) {})
 	if err != nil && strings.Contains(err.Error(), "network is not reachable") {
-		cachetest.NeedNetwork(t, fmt.Errorf("%w: %w", cache.ErrOffline, err))
+		cachetest.NeedNetwork(t, fmt.Errorf("%w: %w", egress.ErrOffline, err))
 	}
 	if err != nil || len(packages) != 1 || packages[0].Name != "six" || packages[0].Version != "1.17.0" {
 		t.Errorf("%+v, %v", packages, err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/supervisor/job"
 )
@@ -86,15 +86,15 @@ func versionedWheel(t *testing.T, project, version string) []byte {
 // engine installed is not followed by another that asks for older ones.
 func TestPlansAreOfAPolicy(t *testing.T) {
 	index := agingIndex(t)
-	engine := func(p cache.Policy) *Engine {
+	engine := func(p egress.Policy) *Engine {
 		return newEngine(t, func(o *Options) { o.IndexURL, o.Policy = index.URL+"/simple", p })
 	}
-	aged := cache.Policy{MinReleaseAge: 7 * 24 * time.Hour}
+	aged := egress.Policy{MinReleaseAge: 7 * 24 * time.Hour}
 	program := python("import aging; aging.version")
 	for _, row := range []struct {
-		policy cache.Policy
+		policy egress.Policy
 		want   string
-	}{{cache.Policy{}, `"2.0"`}, {aged, `"1.0"`}, {cache.Policy{}, `"2.0"`}, {cache.Policy{NoFetch: true}, `"2.0"`}} {
+	}{{egress.Policy{}, `"2.0"`}, {aged, `"1.0"`}, {egress.Policy{}, `"2.0"`}, {egress.Policy{NoFetch: true}, `"2.0"`}} {
 		if got := completed(t, engine(row.policy), program); string(got.Value) != row.want {
 			t.Errorf("%+v: have %s, want %s", row.policy, got.Value, row.want)
 		}
@@ -109,10 +109,10 @@ func TestPlansAreOfAPolicy(t *testing.T) {
 	}
 	off := python("print(1)")
 	off.Packages = []string{"untold"}
-	if r := run1(t, engine(cache.Policy{NoFetch: true}), off); r.Status != job.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
+	if r := run1(t, engine(egress.Policy{NoFetch: true}), off); r.Status != job.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
 		t.Errorf("fetching turned off: %s %+v", r.Status, r.Error)
 	}
-	if _, err := New(Options{Options: deno.Options{Cache: old.o.Cache, Policy: cache.Policy{Allow: []string{"["}}}}); err == nil {
+	if _, err := New(Options{Options: deno.Options{Cache: old.o.Cache, Policy: egress.Policy{Allow: []string{"["}}}}); err == nil {
 		t.Error("a malformed glob passed")
 	}
 }

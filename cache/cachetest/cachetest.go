@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // DirEnv names the environment variable that moves the shared test cache.
@@ -65,7 +66,7 @@ func NeedNetwork(t testing.TB, err error) {
 	if err == nil {
 		return
 	}
-	if cache.IsOffline(err) && os.Getenv("CI") == "" {
+	if egress.IsOffline(err) && os.Getenv("CI") == "" {
 		t.Skipf("needs the network: %v", err)
 	}
 	t.Fatal(err)

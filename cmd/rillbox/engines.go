@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
@@ -121,8 +122,8 @@ func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logg
 }
 
 // policy is what may be fetched for programs.
-func (c *config) policy() cache.Policy {
-	return cache.Policy{
+func (c *config) policy() egress.Policy {
+	return egress.Policy{
 		Allow:         c.AllowPackages,
 		Deny:          c.DenyPackages,
 		NoFetch:       !c.FetchPackages,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // The Deno that Rillbox is built for, and what it contains.
@@ -91,7 +92,7 @@ const maxArchive = 128 << 20
 // Locate finds Deno: the operator's own, else the cache's, else it is fetched
 // from upstream's releases or from the npm registry of this machine's
 // configuration. Whatever the source, the binary is the pinned one or refused.
-// Without a network the error wraps cache.ErrOffline.
+// Without a network the error wraps egress.ErrOffline.
 func Locate(ctx context.Context, o LocateOptions) (Binary, error) {
 	if o.Path != "" {
 		return operators(ctx, o.Path)
@@ -161,7 +162,7 @@ func (b build) fetch(ctx context.Context, o LocateOptions, dir string) error {
 	pinned := cache.Pinned{"deno": b.sha256}
 	err := o.Cache.FetchAny(ctx, what, dir, progress,
 		cache.Alternative{Name: "Deno's releases", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{
+			src := egress.Source{
 				URL:     fmt.Sprintf("%s/v%s/deno-%s.zip", releases, Version, b.target),
 				Archive: "zip", MaxBytes: maxArchive,
 			}
@@ -172,7 +173,7 @@ func (b build) fetch(ctx context.Context, o LocateOptions, dir string) error {
 			return pinned.Take(unpacked, to)
 		}},
 		cache.Alternative{Name: "npm", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := cache.Source{SHA512: b.tarball, MaxBytes: maxArchive}
+			src := egress.Source{SHA512: b.tarball, MaxBytes: maxArchive}
 			unpacked := to + ".tmp"
 			if err := o.Cache.DownloadNPM(ctx, b.npm, Version, src, unpacked, progress); err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 
 	"rillbox/cache"
 	"rillbox/cache/cachetest"
+	"rillbox/cache/egress"
 )
 
 // fake is a build whose bytes are known here; what is tested is where it comes
@@ -100,7 +101,7 @@ func TestOtherBytesAreRefusedFromBothSources(t *testing.T) {
 func TestOfflineTheMissingDenoIsNamed(t *testing.T) {
 	c := cachetest.Empty(t, cache.Options{Offline: true})
 	_, err := Locate(t.Context(), LocateOptions{Cache: c, build: &fake})
-	if !errors.Is(err, cache.ErrOffline) || err.Error() != "Deno "+Version+" is not in the cache, and the network is not reachable" {
+	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Deno "+Version+" is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -35,7 +34,7 @@ type PackageError struct {
 
 func (e *PackageError) Error() string { return e.Text }
 
-// Unwrap gives cache.ErrOffline where the network was missing.
+// Unwrap gives egress.ErrOffline where the network was missing.
 func (e *PackageError) Unwrap() error { return e.cause }
 
 // EndedError says that a fetching process was ended from outside.
@@ -305,7 +304,7 @@ var explanations = []struct {
 // explainFault turns a connection that was not made, for address, into an error.
 func (f *fetcher) explainFault(fault *connectError, stderr, address string, roots []Specifier) error {
 	var private *egress.PrivateError
-	var denied *cache.DeniedError
+	var denied *egress.DeniedError
 	var tooMuch *egress.TooLargeError
 	switch {
 	case errors.As(fault, &tooMuch):
@@ -342,7 +341,7 @@ func (f *fetcher) explain(stderr, unreachable string, roots []Specifier) error {
 		if f.Policy.NoFetch {
 			return &PackageError{Text: what + " is not in the cache, and the operator turned fetching off"}
 		}
-		missing := cache.NotCached(what)
+		missing := egress.NotCached(what)
 		return &PackageError{missing.Error(), missing}
 	}
 	for _, e := range explanations {

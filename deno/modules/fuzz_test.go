@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/supervisor/job"
 )
 
@@ -22,7 +23,7 @@ func FuzzPlan(f *testing.F) {
 	for _, seed := range []string{fuzzedPlan, `{}`, `{"lock":{"npm":{"@":{},"":{}}}}`, `{"lock":{"jsr":{"@a/../../b@../..":{}}}}`, `{"lock":{"remote":{"https://%zz":""}}}`, `{"lock":[]}`} {
 		f.Add([]byte(seed))
 	}
-	everything := cache.Policy{Deny: []string{"*"}}
+	everything := egress.Policy{Deny: []string{"*"}}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var p Plan
 		if json.Unmarshal(text, &p) != nil {
@@ -35,7 +36,7 @@ func FuzzPlan(f *testing.F) {
 		if len(p.Locked.NPM)+len(p.Locked.JSR)+len(p.Locked.Remote) > 0 && p.check(everything) == nil {
 			t.Errorf("everything is denied, and the plan is not")
 		}
-		_ = p.check(cache.Policy{Allow: []string{"left", "host:npm.test"}})
+		_ = p.check(egress.Policy{Allow: []string{"left", "host:npm.test"}})
 		p.Modules = nil // which no registry names
 		for path := range p.Manifests() {
 			if !filepath.IsLocal(path) || !strings.HasPrefix(path, "remote/") {

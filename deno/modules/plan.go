@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
@@ -66,7 +67,7 @@ type Planner struct {
 	Cache   *cache.Cache
 	Version string // Deno's
 	Walls   permission.Walls
-	Policy  cache.Policy
+	Policy  egress.Policy
 	Limits  job.Limits
 	// AllowImport are the hosts that the operator named for URL imports.
 	AllowImport []string
@@ -161,7 +162,7 @@ func (p Plan) Complete() error {
 // they are still what the registry signed.
 func (f *fetcher) explainUnverified(err error, key string) error {
 	var missing *PackageError
-	if !errors.As(err, &missing) || !errors.Is(err, cache.ErrOffline) && !f.Policy.NoFetch || !f.Cache.Has("plan", key) {
+	if !errors.As(err, &missing) || !errors.Is(err, egress.ErrOffline) && !f.Policy.NoFetch || !f.Cache.Has("plan", key) {
 		return err
 	}
 	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(texts(f.roots), ", ")), err}

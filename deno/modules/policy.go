@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 	"rillbox/deno/permission"
 )
@@ -21,10 +20,10 @@ func refusal(err error) error { return &PackageError{Text: err.Error()} }
 
 // checkRoots refuses what can be refused before anything is fetched. Deno checks
 // what URLs import in turn, but takes those on its command line as allowed.
-func checkRoots(policy cache.Policy, permissions permission.Permissions, roots []Specifier) error {
+func checkRoots(policy egress.Policy, permissions permission.Permissions, roots []Specifier) error {
 	for _, root := range roots {
 		if !root.IsURL() {
-			if err := policy.CheckPackage(cache.Kind(root.Scheme), root.Name, ""); err != nil {
+			if err := policy.CheckPackage(egress.Kind(root.Scheme), root.Name, ""); err != nil {
 				return refusal(err)
 			}
 			continue
@@ -42,7 +41,7 @@ func checkRoots(policy cache.Policy, permissions permission.Permissions, roots [
 
 const notImportable = "imports from %[1]s are not allowed here: ask the operator to add it to --allow-import"
 
-func checkURL(policy cache.Policy, address string) (*url.URL, error) {
+func checkURL(policy egress.Policy, address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a URL that can be imported", address)
@@ -52,11 +51,11 @@ func checkURL(policy cache.Policy, address string) (*url.URL, error) {
 
 // check refuses a plan that holds anything that the policy denies, however it
 // came to be needed.
-func (p Plan) check(policy cache.Policy) error {
+func (p Plan) check(policy egress.Policy) error {
 	if !policy.Restricts() {
 		return nil
 	}
-	checkAll := func(kind cache.Kind, packages map[string]lockedPackage, registry func(name string) string) error {
+	checkAll := func(kind egress.Kind, packages map[string]lockedPackage, registry func(name string) string) error {
 		for _, key := range slices.Sorted(maps.Keys(packages)) {
 			name, _ := splitKey(key)
 			if err := policy.CheckPackage(kind, name, registry(name)); err != nil {
@@ -65,10 +64,10 @@ func (p Plan) check(policy cache.Policy) error {
 		}
 		return nil
 	}
-	if err := checkAll(cache.NPM, p.Locked.NPM, p.registryHost); err != nil {
+	if err := checkAll(egress.NPM, p.Locked.NPM, p.registryHost); err != nil {
 		return err
 	}
-	if err := checkAll(cache.JSR, p.Locked.JSR, func(string) string { return hostname(jsrURL()) }); err != nil {
+	if err := checkAll(egress.JSR, p.Locked.JSR, func(string) string { return hostname(jsrURL()) }); err != nil {
 		return err
 	}
 	addresses := slices.Sorted(maps.Keys(p.Locked.Remote))
@@ -130,7 +129,7 @@ func minutes(age time.Duration) int { return int((age + time.Minute - 1) / time.
 // checkAge refuses an npm package, unpacked in dir, whose registry does not tell
 // that the version is old enough. Deno asked the same, and takes versions whose
 // age is not told.
-func checkAge(policy cache.Policy, name, version, dir string) error {
+func checkAge(policy egress.Policy, name, version, dir string) error {
 	if policy.MinReleaseAge <= 0 {
 		return nil
 	}

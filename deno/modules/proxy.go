@@ -89,7 +89,7 @@ func (p *proxy) bound(from io.ReadCloser, host string, most int64) io.ReadCloser
 var noLog = log.New(io.Discard, "", 0)
 
 // newProxy makes a proxy, which the caller closes.
-func newProxy(policy cache.Policy, named []string, failed func()) *proxy {
+func newProxy(policy egress.Policy, named []string, failed func()) *proxy {
 	p := &proxy{network: egress.New(policy), named: named, failed: sync.OnceFunc(failed)}
 	// Plain http needs a host of allow_import, or that this is all hosts.
 	p.route = egress.Route{Named: p.isNamed, PlainHTTP: true}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 	"rillbox/deno/permission"
 )
@@ -66,7 +65,7 @@ func through(t *testing.T, p *proxy, trusted *httptest.Server) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func start(t *testing.T, policy cache.Policy, named []string) (p *proxy, failed *atomic.Int32) {
+func start(t *testing.T, policy egress.Policy, named []string) (p *proxy, failed *atomic.Int32) {
 	t.Helper()
 	failed = new(atomic.Int32)
 	p = newProxy(policy, named, func() { failed.Add(1) })
@@ -79,17 +78,17 @@ func TestProxyConnectsToNamedHostsAlone(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, u := site(t, secure)
 		for name, row := range map[string]struct {
-			policy cache.Policy
+			policy egress.Policy
 			named  []string
 			works  bool
 		}{
-			"named":                     {cache.Policy{}, []string{u.Host}, true},
-			"named without its port":    {cache.Policy{}, []string{"127.0.0.1"}, true},
-			"named by its network":      {cache.Policy{}, []string{"127.0.0.0/8"}, true},
-			"not named":                 {cache.Policy{}, nil, false},
-			"another port named":        {cache.Policy{}, []string{"127.0.0.1:1"}, false},
-			"a wildcard":                {cache.Policy{}, []string{"*"}, false},
-			"named, and denied by name": {cache.Policy{Deny: []string{"host:127.*"}}, []string{u.Host}, false},
+			"named":                     {egress.Policy{}, []string{u.Host}, true},
+			"named without its port":    {egress.Policy{}, []string{"127.0.0.1"}, true},
+			"named by its network":      {egress.Policy{}, []string{"127.0.0.0/8"}, true},
+			"not named":                 {egress.Policy{}, nil, false},
+			"another port named":        {egress.Policy{}, []string{"127.0.0.1:1"}, false},
+			"a wildcard":                {egress.Policy{}, []string{"*"}, false},
+			"named, and denied by name": {egress.Policy{Deny: []string{"host:127.*"}}, []string{u.Host}, false},
 		} {
 			p, failed := start(t, row.policy, row.named)
 			resp, err := through(t, p, s).Get(s.URL + "/x")
@@ -112,7 +111,7 @@ func TestProxyConnectsToNamedHostsAlone(t *testing.T) {
 func TestProxyTrustsTheRegistryOfNPM(t *testing.T) {
 	registry, _ := site(t, true)
 	elsewhere, _ := site(t, true)
-	p, failed := start(t, cache.Policy{}, nil)
+	p, failed := start(t, egress.Policy{}, nil)
 	p.registryFirst = true
 	client := through(t, p, registry)
 	client.Transport.(*http.Transport).TLSClientConfig.RootCAs.AddCert(elsewhere.Certificate())
@@ -132,7 +131,7 @@ func TestProxyTrustsTheRegistryOfNPM(t *testing.T) {
 
 func TestProxyIsForOneProcess(t *testing.T) {
 	s, u := site(t, false)
-	p, failed := start(t, cache.Policy{}, []string{u.Host})
+	p, failed := start(t, egress.Policy{}, []string{u.Host})
 	address, err := url.Parse(listening(t, p))
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +158,12 @@ func TestProxyIsForOneProcess(t *testing.T) {
 func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, u := site(t, secure)
-		outer, failed := start(t, cache.Policy{}, []string{u.Host})
+		outer, failed := start(t, egress.Policy{}, []string{u.Host})
 		upstream, err := url.Parse(listening(t, outer))
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, _ := start(t, cache.Policy{}, []string{u.Host})
+		p, _ := start(t, egress.Policy{}, []string{u.Host})
 		var asked atomic.Int32
 		p.network.Proxy = func(*url.URL) (*url.URL, error) { asked.Add(1); return upstream, nil }
 		resp, err := through(t, p, s).Get(s.URL + "/x")
@@ -177,7 +176,7 @@ func TestProxyGoesThroughTheOperatorsProxy(t *testing.T) {
 			t.Errorf("TLS %v: %q", secure, body)
 		}
 		// What can be seen to be private is refused before the other is asked.
-		strict, _ := start(t, cache.Policy{}, nil)
+		strict, _ := start(t, egress.Policy{}, nil)
 		strict.network.Proxy = p.network.Proxy
 		if resp, err := through(t, strict, s).Get(strings.Replace(s.URL, "127.0.0.1", "localhost", 1)); err == nil {
 			resp.Body.Close()
@@ -199,7 +198,7 @@ func TestProxyTellsOfAnUnreachableHost(t *testing.T) {
 	}
 	host := listener.Addr().String()
 	listener.Close()
-	p, failed := start(t, cache.Policy{}, []string{host})
+	p, failed := start(t, egress.Policy{}, []string{host})
 	s, _ := site(t, true)
 	if _, err := through(t, p, s).Get("https://" + host); err == nil {
 		t.Error("it answered")
@@ -225,7 +224,7 @@ func TestProxyBoundsWhatComes(t *testing.T) {
 					}
 				}
 			})
-			p, failed := start(t, cache.Policy{}, []string{u.Host})
+			p, failed := start(t, egress.Policy{}, []string{u.Host})
 			p.answer, p.connection = 1<<20, 1<<20
 			resp, err := through(t, p, s).Get(s.URL + "/x")
 			if err == nil {
@@ -252,7 +251,7 @@ func TestProxyBoundsWhatComes(t *testing.T) {
 func TestNothingOfAProxyGoesOnAfterClose(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s, u := site(t, secure)
-		p, _ := start(t, cache.Policy{}, []string{u.Host})
+		p, _ := start(t, egress.Policy{}, []string{u.Host})
 		asked, answer := make(chan bool, 10), make(chan bool)
 		p.network.Proxy = func(*url.URL) (*url.URL, error) {
 			asked <- true

@@ -37,7 +37,7 @@ func (g *Gateway) explain(what string, err error) error {
 		refused     *egress.RefusedError
 		private     *egress.PrivateError
 		large       *egress.TooLargeError
-		denied      *cache.DeniedError
+		denied      *egress.DeniedError
 		unreachable *egress.UnreachableError
 		status      *egress.StatusError
 		mismatch    *egress.MismatchError
@@ -49,7 +49,7 @@ func (g *Gateway) explain(what string, err error) error {
 		return answerf(http.StatusNotFound, "%s: %v; check the spelling of the name", what, err)
 	case errors.Is(err, cache.ErrMiss) && g.policy.NoFetch:
 		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the operator turned fetching off", what)
-	case errors.Is(err, cache.ErrMiss), errors.Is(err, cache.ErrOffline):
+	case errors.Is(err, cache.ErrMiss), errors.Is(err, egress.ErrOffline):
 		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the network is not reachable (offline)", what)
 	case errors.As(err, &unreachable):
 		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the network is not reachable (%v)", what, unreachable)
@@ -67,7 +67,7 @@ func (g *Gateway) explain(what string, err error) error {
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusInternalServerError, "the package gateway failed; its log says why"
 	var answer *httpError
-	var denied *cache.DeniedError
+	var denied *egress.DeniedError
 	switch {
 	case errors.As(err, &answer):
 		status, text = answer.status, answer.text

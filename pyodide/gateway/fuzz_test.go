@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // FuzzPlannedFile gives the gateway files of install plans: those that it takes
@@ -16,7 +16,7 @@ func FuzzPlannedFile(f *testing.F) {
 	f.Add("six", "../six.whl", "https://user:secret@index.test/x", sumA, "index")
 	f.Add("", "", "", "", "")
 	f.Add("six", "six.whl", "http://index.test:80/six.whl", sumA, "url")
-	g := newGateway(f, Options{IndexURLs: []string{"http://user:secret@index.test/simple"}, CDN: "https://cdn.test/", Policy: cache.Policy{Deny: []string{"host:denied.test"}}})
+	g := newGateway(f, Options{IndexURLs: []string{"http://user:secret@index.test/simple"}, CDN: "https://cdn.test/", Policy: egress.Policy{Deny: []string{"host:denied.test"}}})
 	f.Fuzz(func(t *testing.T, name, filename, address, sum, source string) {
 		e, err := g.planned(File{Name: name, Filename: filename, URL: address, SHA256: sum, Source: source})
 		if err != nil {
@@ -46,7 +46,7 @@ func FuzzWheelURL(f *testing.F) {
 	for _, seed := range []string{"https://x.test/" + demoWheel, "https://x.test/" + demoWheel + "#sha256=" + sumA, "http://x.test/" + demoWheel, "file:///" + demoWheel, "https://denied.test/" + demoWheel, "https://u:p@x.test/" + demoWheel, "https://x.test/evil-1.0-py3-none-any.whl", "https:" + demoWheel, "https://x.test/a%2f" + demoWheel} {
 		f.Add(url.QueryEscape(seed))
 	}
-	g := newGateway(f, Options{Policy: cache.Policy{Deny: []string{"evil", "host:denied.test"}}})
+	g := newGateway(f, Options{Policy: egress.Policy{Deny: []string{"evil", "host:denied.test"}}})
 	f.Fuzz(func(t *testing.T, escaped string) {
 		e, err := g.wheelAt(escaped)
 		if err != nil {

@@ -57,7 +57,7 @@ type Options struct {
 	CDN string
 	// Lock is Pyodide's pyodide-lock.json; nil means no files below cdn/.
 	Lock   []byte
-	Policy cache.Policy
+	Policy egress.Policy
 	// Log gets refusals and faults; nil discards them.
 	Log *slog.Logger
 }
@@ -68,7 +68,7 @@ type Gateway struct {
 	indexes []*url.URL
 	locked  map[string]entry // by file name: Pyodide's lock file
 	cdn     *url.URL         // nil without one
-	policy  cache.Policy
+	policy  egress.Policy
 	log     *slog.Logger
 	now     func() time.Time // for tests
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 const (
@@ -246,7 +246,7 @@ func TestPolicyHoldsOnEveryRoute(t *testing.T) {
 	cdn.bytes("/"+demoWheel, wheel(t, "demo", "1.0"))
 	g := newGateway(t, Options{
 		IndexURLs: []string{index.URL + "/simple"}, CDN: cdn.URL + "/", Lock: lockOf("demo", "1.0", demoWheel, sum),
-		Policy: cache.Policy{Deny: []string{"DEMO*"}},
+		Policy: egress.Policy{Deny: []string{"DEMO*"}},
 	})
 	gr := g.Grant(nil)
 	plan := File{Name: "demo", Version: "1.0", Filename: demoWheel, URL: index.URL + demoFile, SHA256: sum, Source: "index"}
@@ -272,7 +272,7 @@ func TestMinReleaseAge(t *testing.T) {
 		file("demo-2.0-py3-none-any.whl", demoFile, sum, "upload-time", "2026-01-30T00:00:00Z"),
 		file("demo-3.0-py3-none-any.whl", demoFile, sum),
 		file("demo-4.0-py3-none-any.whl", demoFile, sum, "upload-time", "yesterday"))
-	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: cache.Policy{MinReleaseAge: 7 * 24 * time.Hour}})
+	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{MinReleaseAge: 7 * 24 * time.Hour}})
 	g.now = func() time.Time { return now }
 	gr := g.Grant(nil)
 	if p := askPage(t, gr, "demo"); !slices.Equal(p.Versions, []string{"1.0"}) || len(p.Files) != 1 {
@@ -375,7 +375,7 @@ func TestHostilePages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			index.json(demoPage, file(demoWheel, tc.link, tc.sum))
-			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: cache.Policy{Deny: []string{"denied.*"}}})
+			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{Deny: []string{"denied.*"}}})
 			pretend(t, g, map[string]*site{"example.com": outside, "denied.example.com": outside, "inside.example.com": nil})
 			gr := g.Grant(nil)
 			p := askPage(t, gr, "demo")
@@ -406,7 +406,7 @@ func TestPageOfAnotherProject(t *testing.T) {
 	sum := index.bytes("/evil-1.0-py3-none-any.whl", content)
 	index.json("/simple/good/", file("evil-1.0-py3-none-any.whl", "/evil-1.0-py3-none-any.whl", sum),
 		file("../../x", "/x", sum), file("good-1.0-py3-none-any.whl\r\nX: y", "/x", sum), file("good-1.0.exe", "/x", sum))
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: cache.Policy{Deny: []string{"evil"}}}).Grant(nil)
+	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{Deny: []string{"evil"}}}).Grant(nil)
 	if p := askPage(t, gr, "good"); len(p.Files) != 0 {
 		t.Errorf("page: %+v", p)
 	}
@@ -491,7 +491,7 @@ func TestRegistriesCanBeDeniedAndAllowed(t *testing.T) {
 	denied, _, _ := demoIndex(t)
 	allowed, _, _ := demoIndex(t)
 	indexes := []string{denied.URL + "/simple", strings.Replace(allowed.URL, "127.0.0.1", "localhost", 1) + "/simple"}
-	for name, policy := range map[string]cache.Policy{
+	for name, policy := range map[string]egress.Policy{
 		"denied":  {Deny: []string{"host:127.0.*"}},
 		"allowed": {Allow: []string{"host:localhost"}},
 	} {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 )
 
@@ -164,7 +163,7 @@ func (gr *Grant) Lent(f File) error {
 	if err != nil {
 		return fmt.Errorf("install plan: %w", err)
 	}
-	if err := gr.g.policy.CheckPackage(cache.Python, e.Name, e.registry); err != nil {
+	if err := gr.g.policy.CheckPackage(egress.Python, e.Name, e.registry); err != nil {
 		return err
 	}
 	e.Cached = true

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // raw sends bytes to the gateway as they are, and returns the status of the
@@ -305,7 +305,7 @@ func FuzzRequestPath(f *testing.F) {
 	content := wheel(f, "demo", "1.0")
 	sum := digestHex(content)
 	// No index, no CDN, no fetching: whatever is asked, no file can come out but the plan's.
-	g := newGateway(f, Options{Lock: lockOf("demo", "1.0", demoWheel, sum), Policy: cache.Policy{NoFetch: true}})
+	g := newGateway(f, Options{Lock: lockOf("demo", "1.0", demoWheel, sum), Policy: egress.Policy{NoFetch: true}})
 	if _, err := g.cache.Put(f.Context(), wheelKind, digestHex([]byte("secret")), strings.NewReader("secret")); err != nil {
 		f.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 	var denied error
 	for _, index := range g.indexes {
 		// An index that the operator denied is skipped.
-		if err := g.policy.CheckPackage(cache.Python, name, index.Hostname()); err != nil {
+		if err := g.policy.CheckPackage(egress.Python, name, index.Hostname()); err != nil {
 			denied = err
 			continue
 		}

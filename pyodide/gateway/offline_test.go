@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 // What ran once runs again with the network gone or forbidden, in another
@@ -24,7 +25,7 @@ func TestRerunWithoutNetwork(t *testing.T) {
 	metadata := []byte("Metadata-Version: 2.1\n")
 	index.json(demoPage, file(demoWheel, demoFile, sum, "core-metadata", map[string]string{"sha256": index.bytes(demoFile+".metadata", metadata)}))
 	lock := lockOf("other", "2.0", "other-2.0-py3-none-any.whl", index.bytes("/cdn/other-2.0-py3-none-any.whl", wheel(t, "other", "2.0")))
-	options := func(o cache.Options, p cache.Policy) Options {
+	options := func(o cache.Options, p egress.Policy) Options {
 		return Options{
 			Cache: openCache(t, dir, o), IndexURLs: []string{first.URL, index.URL + "/simple"},
 			CDN: index.URL + "/cdn/", Lock: lock, Policy: p,
@@ -46,18 +47,18 @@ func TestRerunWithoutNetwork(t *testing.T) {
 			t.Errorf("served %+v", gr.Served())
 		}
 	}
-	run(t, newGateway(t, options(cache.Options{}, cache.Policy{})))
+	run(t, newGateway(t, options(cache.Options{}, egress.Policy{})))
 	first.Close()
 	index.Close()
 
 	for name, tc := range map[string]struct {
 		options cache.Options
-		policy  cache.Policy
+		policy  egress.Policy
 		says    string
 	}{
-		"network gone": {cache.Options{}, cache.Policy{}, "is not in the cache, and the network is not reachable"},
-		"offline":      {cache.Options{Offline: true}, cache.Policy{}, "is not in the cache, and the network is not reachable"},
-		"no fetch":     {cache.Options{}, cache.Policy{NoFetch: true}, "is not in the cache, and the operator turned fetching off"},
+		"network gone": {cache.Options{}, egress.Policy{}, "is not in the cache, and the network is not reachable"},
+		"offline":      {cache.Options{Offline: true}, egress.Policy{}, "is not in the cache, and the network is not reachable"},
+		"no fetch":     {cache.Options{}, egress.Policy{NoFetch: true}, "is not in the cache, and the operator turned fetching off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, options(tc.options, tc.policy))
@@ -290,7 +291,7 @@ func TestBadOptions(t *testing.T) {
 		"CDN":          {CDN: "cdn/"},
 		"lock":         {Lock: []byte("{")},
 		"lock entries": {Lock: lockOf("demo", "1.0", "../x.whl", sumA)},
-		"policy":       {Policy: cache.Policy{Allow: []string{"[x"}}},
+		"policy":       {Policy: egress.Policy{Allow: []string{"[x"}}},
 	} {
 		o.Cache = c
 		g, err := New(o)

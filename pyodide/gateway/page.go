@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 )
 
@@ -262,7 +261,7 @@ func fileLink(base *url.URL, ref string) (link *url.URL, refused string) {
 }
 
 // visible reports whether the file is old enough for the policy.
-func (f *pageFile) visible(policy cache.Policy, now time.Time) bool {
+func (f *pageFile) visible(policy egress.Policy, now time.Time) bool {
 	if policy.MinReleaseAge <= 0 {
 		return true
 	}
@@ -271,7 +270,7 @@ func (f *pageFile) visible(policy cache.Policy, now time.Time) bool {
 }
 
 // render makes the page that a guest gets, its links leading to fileURL.
-func (p *page) render(policy cache.Policy, now time.Time, fileURL func(sha256, filename string) string) ([]byte, error) {
+func (p *page) render(policy egress.Policy, now time.Time, fileURL func(sha256, filename string) string) ([]byte, error) {
 	doc := struct {
 		Meta struct {
 			APIVersion string `json:"api-version"`

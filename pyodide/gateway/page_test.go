@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"rillbox/cache"
+	"rillbox/cache/egress"
 )
 
 func mustURL(t testing.TB, s string) *url.URL {
@@ -100,7 +100,7 @@ func checkPage(t *testing.T, p *page) {
 			t.Errorf("%s leads to %v", f.Filename, f.link)
 		}
 	}
-	body, err := p.render(cache.Policy{}, time.Now(), func(sum, name string) string { return "http://gateway/" + sum + "/" + name })
+	body, err := p.render(egress.Policy{}, time.Now(), func(sum, name string) string { return "http://gateway/" + sum + "/" + name })
 	if err != nil || !json.Valid(body) {
 		t.Errorf("render: %v, %s", err, body)
 	}

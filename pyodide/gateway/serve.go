@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"rillbox/cache"
 	"rillbox/cache/egress"
 )
 
@@ -52,7 +51,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if err := g.route(w, r.WithContext(ctx), gr, path); err != nil {
-		if cache.IsLocal(err) {
+		if egress.IsLocal(err) {
 			gr.broke(err)
 		}
 		g.fail(w, r, err)
@@ -131,7 +130,7 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 		return answerf(http.StatusNotFound, "%.200q is not the name of a package", name)
 	}
 	name = egress.NormalizePython(name)
-	if err := g.policy.CheckPackage(cache.Python, name, ""); err != nil {
+	if err := g.policy.CheckPackage(egress.Python, name, ""); err != nil {
 		return err
 	}
 	// A guest that hangs up keeps its slot until the page is there, so that it can't
@@ -206,7 +205,7 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	if err != nil {
 		return entry{}, answerf(http.StatusForbidden, "%.300q does not end in the file name of a wheel", text)
 	}
-	if err := errors.Join(g.policy.CheckPackage(cache.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
+	if err := errors.Join(g.policy.CheckPackage(egress.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
 		return entry{}, err
 	}
 	if g.policy.MinReleaseAge > 0 {
@@ -240,7 +239,7 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 // checkedBlob is blob after the checks of the policy and the file's page. Its errors are
 // for the guest.
 func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
-	if err := g.policy.CheckPackage(cache.Python, e.Name, e.registry); err != nil {
+	if err := g.policy.CheckPackage(egress.Python, e.Name, e.registry); err != nil {
 		return "", false, err
 	}
 	if e.refused != "" {
