@@ -248,7 +248,7 @@ func zipped(t *testing.T, members ...member) []byte {
 func TestAHostileArchiveIsRefused(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("mine"), 0o600))
-	pinned := Pinned{"deno": sha256Hex([]byte("good"))}
+	pinned := Pinned{Files: map[string][]string{"deno": {sha256Hex([]byte("good"))}}}
 	tests := map[string]struct {
 		archive string
 		bytes   []byte
@@ -274,7 +274,7 @@ func TestAHostileArchiveIsRefused(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
 			err := c.Download(t.Context(), egress.Source{URL: url, Archive: test.archive}, dir, nil)
 			if err == nil {
-				err = pinned.Take(dir, t.TempDir())
+				err = pinned.check(dir)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("err %v, want %q in it", err, test.want)
@@ -289,10 +289,15 @@ func TestAHostileArchiveIsRefused(t *testing.T) {
 	}
 }
 
-// fetcher is an alternative that downloads a URL to the file "got".
-func fetcher(c *Cache, name, url string) Alternative {
-	return Alternative{Name: name, Fetch: func(ctx context.Context, dir string, progress func(done, total int64)) error {
-		return c.Download(ctx, egress.Source{URL: url, SHA256: sha256Hex(payload)}, filepath.Join(dir, "got"), progress)
+// pinnedFrom is the payload, as the file "got".
+func pinnedFrom(name string, from ...Origin) Pinned {
+	return Pinned{Name: name, Files: map[string][]string{"got": {"another build's", sha256Hex(payload)}}, From: from}
+}
+
+// origin downloads a URL to the file "got".
+func origin(c *Cache, name, url string) Origin {
+	return Origin{Name: name, Fetch: func(ctx context.Context, dir string, progress func(done, total int64)) error {
+		return c.Download(ctx, egress.Source{URL: url}, filepath.Join(dir, "got"), progress)
 	}}
 }
 
@@ -309,7 +314,7 @@ func TestTheSecondSourceFollows(t *testing.T) {
 			c := open(t, t.TempDir(), Options{})
 			dir := t.TempDir()
 			begun := time.Now()
-			err := c.FetchAny(t.Context(), "the thing", dir, nil, fetcher(c, "first", first), fetcher(c, "second", second))
+			err := c.Fetch(t.Context(), pinnedFrom("the thing", origin(c, "first", first), origin(c, "second", second)), dir, nil)
 			if err != nil || mustRead(t, filepath.Join(dir, "got")) != string(payload) {
 				t.Fatal(err)
 			}
@@ -332,7 +337,7 @@ func TestASlowSourceThatAnswersIsNotDoubled(t *testing.T) {
 	second := serve(t, func(w http.ResponseWriter, r *http.Request) { asked.Store(true); _, _ = w.Write(payload) })
 	c := open(t, t.TempDir(), Options{})
 	time.AfterFunc(2*headStart, func() { close(release) })
-	err := c.FetchAny(t.Context(), "the thing", t.TempDir(), nil, fetcher(c, "first", first), fetcher(c, "second", second))
+	err := c.Fetch(t.Context(), pinnedFrom("the thing", origin(c, "first", first), origin(c, "second", second)), t.TempDir(), nil)
 	if err != nil || asked.Load() {
 		t.Fatalf("err %v, second asked: %v", err, asked.Load())
 	}
@@ -342,7 +347,7 @@ func TestAllErrorsAreTold(t *testing.T) {
 	a := serve(t, http.NotFound)
 	b := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusForbidden) })
 	c := open(t, t.TempDir(), Options{})
-	err := c.FetchAny(t.Context(), "the thing", t.TempDir(), nil, fetcher(c, "first", a), fetcher(c, "second", b))
+	err := c.Fetch(t.Context(), pinnedFrom("the thing", origin(c, "first", a), origin(c, "second", b)), t.TempDir(), nil)
 	if err == nil || egress.IsOffline(err) {
 		t.Fatalf("err %v", err)
 	}
@@ -360,9 +365,8 @@ func TestWithoutANetworkWhatIsMissingIsNamedSoon(t *testing.T) {
 	must(t, l.Close())
 	c := open(t, t.TempDir(), Options{})
 	begun := time.Now()
-	err = c.FetchAny(t.Context(), "Deno 2.9.6", t.TempDir(), nil,
-		fetcher(c, "first", closed), fetcher(c, "second", "http://no-such-host.invalid/x"),
-		Alternative{Name: "third", Fetch: func(context.Context, string, func(int64, int64)) error { return ErrNoSource }})
+	err = c.Fetch(t.Context(), pinnedFrom("Deno 2.9.6", origin(c, "first", closed), origin(c, "second", "http://no-such-host.invalid/x"),
+		Origin{Name: "third", Fetch: func(context.Context, string, func(int64, int64)) error { return ErrNoSource }}), t.TempDir(), nil)
 	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}
@@ -374,7 +378,7 @@ func TestWithoutANetworkWhatIsMissingIsNamedSoon(t *testing.T) {
 func TestOfflineNothingIsAsked(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("asked: %s %s", r.Method, r.URL) })
 	c := open(t, t.TempDir(), Options{Offline: true})
-	err := c.FetchAny(t.Context(), "Deno 2.9.6", t.TempDir(), nil, fetcher(c, "first", url))
+	err := c.Fetch(t.Context(), pinnedFrom("Deno 2.9.6", origin(c, "first", url)), t.TempDir(), nil)
 	if !errors.Is(err, egress.ErrOffline) || err.Error() != "Deno 2.9.6 is not in the cache, and the network is not reachable" {
 		t.Errorf("err %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,46 +15,51 @@ import (
 	"rillbox/cache/egress"
 )
 
-// headStart is how long a source may take to begin its response before the next
+// headStart is how long an origin may take to begin its response before the next
 // one is tried, too.
 const headStart = time.Second
 
-// Alternative is one of several places to get the same thing from.
-type Alternative struct {
+// Origin is one of several places to get the same files from.
+type Origin struct {
 	// Name says which, in errors: "Deno's releases".
 	Name string
-	// Fetch fills dir, an empty directory, and verifies what it put there. It may
-	// use dir+".tmp" for temporary files. Its first call of progress means that
-	// the response has begun.
+	// Fetch fills dir, an empty directory. Temporary files may be beside it, with names
+	// that begin with its own. The first call of progress means that the response has
+	// begun.
 	Fetch func(ctx context.Context, dir string, progress func(done, total int64)) error
+	// Below is where the files then are, below dir.
+	Below string
 }
 
-// FetchAny fills the empty directory dir from the first alternative that
-// succeeds. The next one is started when one fails, or has not begun its response
-// within headStart; the first to finish wins and the others are stopped. what names
-// what is wanted, as a person would; progress, which may be nil, is not called
-// concurrently, and its figures only grow.
+// Archive is an archive at a URL, with the files in its directory below.
+func (c *Cache) Archive(name, below string, src egress.Source) Origin {
+	return Origin{Name: name, Below: below, Fetch: func(ctx context.Context, dir string, progress func(done, total int64)) error {
+		return c.Download(ctx, src, dir, progress)
+	}}
+}
+
+// ErrNoSource is wrapped by an Origin's error when this machine has no such source: a
+// tool is missing, or nothing is configured.
+var ErrNoSource = errors.New("no such source on this machine")
+
+// Fetch puts the files of p, and nothing else, into dir, from the first origin that has
+// them. The next origin is started when one fails, or has not begun its response
+// within headStart; the first to finish wins and the others are stopped. progress, which
+// may be nil, is not called concurrently, and its figures only grow.
 //
 // When there is no network, or the cache is offline, the error is egress.NotCached's.
-func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(done, total int64), from ...Alternative) error {
+func (c *Cache) Fetch(ctx context.Context, p Pinned, dir string, progress func(stage string, done, total int64)) error {
 	if c.offline {
-		return egress.NotCached(what)
+		return egress.NotCached(p.Name)
 	}
 	tmp, err := c.tempDir("fetch-")
 	if err != nil {
-		return fmt.Errorf("fetch %s: %w", what, err)
+		return fmt.Errorf("fetch %s: %w", p.Name, err)
 	}
 	defer removeAll(tmp)
-	ctx, cancel := context.WithCancel(ctx)
-	r := race{
-		ctx: ctx, tmp: tmp, from: from, progress: progress, answered: map[int]bool{},
-		done: make(chan arrival, len(from)), heard: make(chan int, len(from)),
-	}
-	defer r.all.Wait()
-	defer cancel()
-	winner, err := r.run()
+	winner, err := p.race(ctx, tmp, progress)
 	if err == nil {
-		err = moveEntries(winner, dir)
+		err = p.move(winner, dir)
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -62,10 +68,76 @@ func (c *Cache) FetchAny(ctx context.Context, what, dir string, progress func(do
 	case err == nil:
 		return nil
 	case egress.IsOffline(err):
-		c.log.Debug("the network is not reachable", "wanted", what, "err", err)
-		return egress.NotCached(what)
+		c.log.Debug("the network is not reachable", "wanted", p.Name, "err", err)
+		return egress.NotCached(p.Name)
 	}
-	return fmt.Errorf("fetch %s: %w", what, err)
+	return fmt.Errorf("fetch %s: %w", p.Name, err)
+}
+
+// race returns the directory, below tmp, in which the first origin to finish has put the
+// files. All others have ended then.
+func (p Pinned) race(ctx context.Context, tmp string, progress func(stage string, done, total int64)) (dir string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	var mu sync.Mutex
+	var best int64
+	tell := func(done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if progress != nil && done > best {
+			best = done
+			progress("fetching "+p.Name, done, total)
+		}
+	}
+	type event struct {
+		who   int
+		ended bool // else its response has begun
+		err   error
+	}
+	events := make(chan event, 2*len(p.From))
+	directory := func(who int) string { return filepath.Join(tmp, fmt.Sprint(who)) }
+	start := func(who int) {
+		begun := sync.OnceFunc(func() { events <- event{who: who} })
+		err := os.Mkdir(directory(who), 0o700)
+		if err == nil {
+			err = p.From[who].Fetch(ctx, directory(who), func(done, total int64) { begun(); tell(done, total) })
+		}
+		if err == nil {
+			err = p.check(filepath.Join(directory(who), p.From[who].Below))
+		}
+		events <- event{who, true, err}
+	}
+	slow := time.NewTimer(headStart)
+	defer slow.Stop()
+	var failed failures
+	responding := map[int]bool{}
+	for started, next := 0, true; len(failed) < len(p.From); {
+		if who := started; next && who < len(p.From) && len(responding) == 0 {
+			started++
+			all.Go(func() { start(who) })
+			slow.Reset(headStart)
+		}
+		select {
+		case e := <-events:
+			next = e.ended
+			switch {
+			case !e.ended:
+				responding[e.who] = true
+			case e.err == nil:
+				return filepath.Join(directory(e.who), p.From[e.who].Below), nil
+			default:
+				delete(responding, e.who)
+				failed = append(failed, fmt.Errorf("%s: %w", p.From[e.who].Name, e.err))
+			}
+		case <-slow.C:
+			next = true
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	return "", failed
 }
 
 // Download is egress.Client.Download for URLs that the operator or Rillbox itself named:
@@ -82,113 +154,10 @@ func (c *Cache) Download(ctx context.Context, src egress.Source, dst string, pro
 	return nil
 }
 
-func moveEntries(from, to string) error {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.Rename(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// race is the state of one FetchAny.
-type race struct {
-	ctx      context.Context
-	tmp      string
-	from     []Alternative
-	started  int // how many of from
-	running  int
-	answered map[int]bool // of those running, who began to answer
-	done     chan arrival
-	heard    chan int
-	all      sync.WaitGroup
-
-	mu       sync.Mutex
-	best     int64
-	progress func(done, total int64)
-}
-
-// arrival is the end of one alternative.
-type arrival struct {
-	who int
-	dir string
-	err error
-}
-
-// run returns the directory of the winner.
-func (r *race) run() (string, error) {
-	var failed failures
-	slow := time.NewTimer(headStart)
-	defer slow.Stop()
-	r.next(slow)
-	for r.running > 0 {
-		select {
-		case who := <-r.heard:
-			r.answered[who] = true
-		case <-slow.C:
-			if len(r.answered) == 0 {
-				r.next(slow)
-			}
-		case a := <-r.done:
-			r.running--
-			delete(r.answered, a.who)
-			if a.err == nil {
-				return a.dir, nil
-			}
-			failed = append(failed, fmt.Errorf("%s: %w", r.from[a.who].Name, a.err))
-			if len(r.answered) == 0 {
-				r.next(slow)
-			}
-		case <-r.ctx.Done():
-			return "", context.Cause(r.ctx)
-		}
-	}
-	return "", failed
-}
-
-// next starts the next alternative, if there is one.
-func (r *race) next(slow *time.Timer) {
-	if r.started == len(r.from) {
-		return
-	}
-	who := r.started
-	r.started++
-	r.running++
-	slow.Reset(headStart)
-	r.all.Go(func() {
-		dir := filepath.Join(r.tmp, fmt.Sprint(who))
-		var once sync.Once
-		err := os.Mkdir(dir, 0o700)
-		if err == nil {
-			err = r.from[who].Fetch(r.ctx, dir, func(done, total int64) {
-				once.Do(func() { r.heard <- who })
-				r.forward(done, total)
-			})
-		}
-		r.done <- arrival{who, dir, err}
-	})
-}
-
-func (r *race) forward(done, total int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.progress != nil && done > r.best {
-		r.best = done
-		r.progress(done, total)
-	}
-}
-
-// failures are the errors of all alternatives.
+// failures are the errors of all origins.
 type failures []error
 
 func (f failures) Error() string {
-	if len(f) == 0 {
-		return "there is nowhere to get it from"
-	}
 	var lines []string
 	for _, err := range f {
 		lines = append(lines, err.Error())
@@ -196,20 +165,13 @@ func (f failures) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Unwrap gives a missing network as the cause only if no source responded.
+// Unwrap gives a missing network as the cause only if no origin responded.
 func (f failures) Unwrap() []error {
-	var answered []error
-	for _, err := range f {
-		if !egress.IsOffline(err) && !errors.Is(err, ErrNoSource) {
-			answered = append(answered, err)
-		}
-	}
+	answered := slices.DeleteFunc(slices.Clone(f), func(err error) bool {
+		return egress.IsOffline(err) || errors.Is(err, ErrNoSource)
+	})
 	if len(answered) > 0 {
 		return answered
 	}
 	return f
 }
-
-// ErrNoSource is wrapped by an Alternative's error when this machine has no
-// such source: a tool is missing, or nothing is configured.
-var ErrNoSource = errors.New("no such source on this machine")

@@ -18,22 +18,24 @@ import (
 	"rillbox/cache/egress"
 )
 
-// DownloadNPM fetches one version of an npm package from the registry that this
-// machine's npm configuration names, and unpacks it into dir, where npm puts
-// everything below "package". src gives hashes and size; its URL is ignored.
-// The error wraps ErrNoSource when no registry is configured.
-func (c *Cache) DownloadNPM(ctx context.Context, name, version string, src egress.Source, dir string, progress func(done, total int64)) error {
-	conf := readNPMConfig()
-	registry, err := conf.registry(ctx, name)
-	if err != nil {
-		return err
-	}
-	if src.URL, err = c.npmTarball(ctx, conf, registry, name, version, dir); err != nil {
-		return err
-	}
-	src.Archive = "tgz"
-	src.Header = conf.auth(src.URL)
-	return c.Download(ctx, src, dir, progress)
+// NPM is one version of an npm package, from the registry that this machine's npm
+// configuration names. src gives hashes and size; its URL is ignored. Fetching fails
+// with an error that wraps ErrNoSource when no registry is configured.
+func (c *Cache) NPM(name, version string, src egress.Source) Origin {
+	return Origin{Name: "npm", Below: "package", Fetch: func(ctx context.Context, dir string, progress func(done, total int64)) error {
+		conf := readNPMConfig()
+		registry, err := conf.registry(ctx, name)
+		if err != nil {
+			return err
+		}
+		src := src
+		if src.URL, err = c.npmTarball(ctx, conf, registry, name, version, dir); err != nil {
+			return err
+		}
+		src.Archive = "tgz"
+		src.Header = conf.auth(src.URL)
+		return c.Download(ctx, src, dir, progress)
+	}}
 }
 
 // npmTarball asks the registry for the tarball's URL. If it does not tell, the URL is

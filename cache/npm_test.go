@@ -110,7 +110,7 @@ func TestTheMachinesNPMConfigurationIsObeyed(t *testing.T) {
 			test.configure(t, cleanNPM(t), r.url, r)
 			c := open(t, t.TempDir(), Options{})
 			dir := filepath.Join(t.TempDir(), "d")
-			err := c.DownloadNPM(t.Context(), test.name, "1.2.3", egress.Source{SHA512: sha512Hex(tarball)}, dir, nil)
+			err := c.NPM(test.name, "1.2.3", egress.Source{SHA512: sha512Hex(tarball)}).Fetch(t.Context(), dir, nil)
 			if err != nil {
 				t.Fatalf("%v; asked for %q", err, r.paths)
 			}
@@ -145,7 +145,7 @@ func TestWithoutARegistryTheErrorSaysWhatToDo(t *testing.T) {
 		t.Skip("this machine's npmrc names a registry")
 	}
 	c := open(t, t.TempDir(), Options{})
-	err := c.DownloadNPM(t.Context(), "pkg", "1", egress.Source{}, filepath.Join(t.TempDir(), "d"), nil)
+	err := c.NPM("pkg", "1", egress.Source{}).Fetch(t.Context(), filepath.Join(t.TempDir(), "d"), nil)
 	if err == nil || !strings.Contains(err.Error(), "NPM_CONFIG_REGISTRY") {
 		t.Errorf("err %v", err)
 	}

@@ -4,17 +4,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
-// Pinned are files that are known before they are fetched: the sha256, in hex,
-// of each by its name.
-type Pinned map[string]string
+// Pinned is something whose files are known before they are fetched: from wherever they
+// come, they are those or refused.
+type Pinned struct {
+	// Name is what a person would call it: "Deno 2.9.6".
+	Name string
+	// Files are the hashes (sha256, in hex) that each file may have, by its name.
+	Files map[string][]string
+	// From is where the files may come from, the best first.
+	From []Origin
+}
 
-// Take moves the pinned files from one directory to another, of the same file
-// system, if each is there with the pinned hash; else it takes none.
-func (p Pinned) Take(from, to string) error {
-	for name, want := range p {
-		path := filepath.Join(from, name)
+// check compares the files in a directory with their hashes.
+func (p Pinned) check(dir string) error {
+	for name, want := range p.Files {
+		path := filepath.Join(dir, name)
 		st, err := os.Lstat(path)
 		if err != nil {
 			return fmt.Errorf("refused, as %s is missing: %w", name, err)
@@ -26,11 +34,16 @@ func (p Pinned) Take(from, to string) error {
 		if err != nil {
 			return err
 		}
-		if got != want {
-			return fmt.Errorf("refused, as %s is not the pinned file: want sha256 %s, got %s", name, want, got)
+		if !slices.Contains(want, got) {
+			return fmt.Errorf("refused, as %s is not the pinned file: want sha256 %s, got %s", name, strings.Join(want, " or "), got)
 		}
 	}
-	for name := range p {
+	return nil
+}
+
+// move moves the files from one directory to another, of the same file system.
+func (p Pinned) move(from, to string) error {
+	for name := range p.Files {
 		if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}

@@ -30,13 +30,13 @@ const DefaultCDN = "https://cdn.jsdelivr.net/pyodide/v" + Version + "/full/"
 // releaseURL is where upstream publishes the files of core.
 const releaseURL = "https://github.com/pyodide/pyodide/releases/download/" + Version + "/pyodide-core-" + Version + ".tar.bz2"
 
-// core are the files of the release that running needs.
-var core = cache.Pinned{
-	"pyodide.mjs":       "6f1d60f7bf529beb300f0f47983c921d3982363640ba20af0e38efdddbc66109",
-	"pyodide.asm.mjs":   "f7cdc8ece80678ceb712f8e65ebe6d3a83203a180c399865f49612a051693635",
-	"pyodide.asm.wasm":  "cc36e3cab04fdfc9a63ff13eb52eae2b911bf46c025cc7b281f394bd3de1d5e6",
-	"python_stdlib.zip": "fa1957e5777068fc4f7437f96d860ae2fbe9c19732ba06c84e004ec16dd7dd7a",
-	"pyodide-lock.json": "5dc2fc119108bc148c7457dc86e7675b5c87e1cafd420b9c34c1eaef7b36c010",
+// core are the files of the release that running needs, with their sha256.
+var core = map[string][]string{
+	"pyodide.mjs":       {"6f1d60f7bf529beb300f0f47983c921d3982363640ba20af0e38efdddbc66109"},
+	"pyodide.asm.mjs":   {"f7cdc8ece80678ceb712f8e65ebe6d3a83203a180c399865f49612a051693635"},
+	"pyodide.asm.wasm":  {"cc36e3cab04fdfc9a63ff13eb52eae2b911bf46c025cc7b281f394bd3de1d5e6"},
+	"python_stdlib.zip": {"fa1957e5777068fc4f7437f96d860ae2fbe9c19732ba06c84e004ec16dd7dd7a"},
+	"pyodide-lock.json": {"5dc2fc119108bc148c7457dc86e7675b5c87e1cafd420b9c34c1eaef7b36c010"},
 }
 
 // coreTarball is the sha512 of the npm package pyodide.
@@ -149,29 +149,12 @@ func (o LocateOptions) fetch(ctx context.Context, dir string) error {
 
 // fetchCore puts the release's files into dir.
 func (o LocateOptions) fetchCore(ctx context.Context, dir string) error {
-	what := "Pyodide " + Version
-	return o.Cache.FetchAny(ctx, what, dir, o.stage(what),
-		cache.Alternative{Name: "Pyodide's releases", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := egress.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}
-			if err := o.Cache.Download(ctx, src, to+".tmp", progress); err != nil {
-				return err
-			}
-			return core.Take(filepath.Join(to+".tmp", "pyodide"), to)
-		}},
-		cache.Alternative{Name: "npm", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := egress.Source{SHA512: coreTarball, MaxBytes: maxCore}
-			if err := o.Cache.DownloadNPM(ctx, "pyodide", Version, src, to+".tmp", progress); err != nil {
-				return err
-			}
-			return core.Take(filepath.Join(to+".tmp", "package"), to)
-		}},
-	)
-}
-
-// stage tells of a download; nil when nobody hears of it.
-func (o LocateOptions) stage(what string) func(done, total int64) {
-	if o.Progress == nil {
-		return nil
-	}
-	return func(done, total int64) { o.Progress("fetching "+what, done, total) }
+	return o.Cache.Fetch(ctx, cache.Pinned{
+		Name:  "Pyodide " + Version,
+		Files: core,
+		From: []cache.Origin{
+			o.Cache.Archive("Pyodide's releases", "pyodide", egress.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}),
+			o.Cache.NPM("pyodide", Version, egress.Source{SHA512: coreTarball, MaxBytes: maxCore}),
+		},
+	}, dir, o.Progress)
 }

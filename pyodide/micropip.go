@@ -41,10 +41,9 @@ const pipTimeout = 60 * time.Second
 // the package indexes of pip's configuration, else from wherever pip itself
 // looks when it is not configured.
 func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
-	what := "micropip " + MicropipVersion
 	resolving, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	from := []cache.Alternative{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+	from := []cache.Origin{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
 		err := o.downloadWheel(ctx, strings.TrimRight(cmp.Or(o.CDN, DefaultCDN), "/")+"/"+micropipWheel, to, progress)
 		var dns *net.DNSError
 		if errors.As(err, &dns) && dns.IsTimeout {
@@ -57,7 +56,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, index := range indexes {
-		from = append(from, cache.Alternative{Name: "the package index", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+		from = append(from, cache.Origin{Name: "the package index", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
 			wheel, err := o.findWheel(ctx, index, to)
 			if err != nil {
 				return err
@@ -66,7 +65,7 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 		}})
 	}
 	if len(indexes) == 0 {
-		from = append(from, cache.Alternative{Name: "pip", Fetch: func(ctx context.Context, to string, _ func(done, total int64)) error {
+		from = append(from, cache.Origin{Name: "pip", Fetch: func(ctx context.Context, to string, _ func(done, total int64)) error {
 			// pip's own time-out does not bound name resolution.
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
@@ -75,31 +74,19 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 			if err != nil && ctx.Err() == nil && !egress.IsOffline(err) && !errors.Is(err, cache.ErrNoSource) {
 				err = pipDownload(ctx, to)
 			}
-			if err != nil {
-				return err
-			}
-			return o.checkWheel(to)
+			return err
 		}})
 	}
-	return o.Cache.FetchAny(ctx, what, dir, o.stage(what), from...)
+	return o.Cache.Fetch(ctx, cache.Pinned{
+		Name:  "micropip " + MicropipVersion,
+		Files: map[string][]string{micropipWheel: micropipHashes},
+		From:  from,
+	}, dir, o.Progress)
 }
 
 func (o LocateOptions) downloadWheel(ctx context.Context, url, to string, progress func(done, total int64)) error {
 	src := egress.Source{URL: url, MaxBytes: maxWheel}
-	if err := o.Cache.Download(ctx, src, filepath.Join(to, micropipWheel), progress); err != nil {
-		return err
-	}
-	return o.checkWheel(to)
-}
-
-// checkWheel accepts any of the pinned builds.
-func (o LocateOptions) checkWheel(dir string) (err error) {
-	for _, hash := range micropipHashes {
-		if err = (cache.Pinned{micropipWheel: hash}).Take(dir, dir); err == nil {
-			return nil
-		}
-	}
-	return err
+	return o.Cache.Download(ctx, src, filepath.Join(to, micropipWheel), progress)
 }
 
 // findWheel looks for the wheel's URL on micropip's page of a package index, in

@@ -4,6 +4,7 @@
 package binary
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -30,10 +31,7 @@ const PathEnv = "RILLBOX_DENO"
 // Binary is a Deno that may be run: of the right version, and either the pinned
 // bytes or what the operator pointed at.
 type Binary struct {
-	Path    string // absolute
-	Version string // "2.9.6"
-	// Operator says that the path was given, and so was not hashed.
-	Operator bool
+	Path string // absolute
 }
 
 // LocateOptions say where Deno may come from.
@@ -107,7 +105,7 @@ func Locate(ctx context.Context, o LocateOptions) (Binary, error) {
 	if err != nil {
 		return Binary{}, err
 	}
-	return Binary{Path: filepath.Join(dir, "deno"), Version: Version}, nil
+	return Binary{filepath.Join(dir, "deno")}, nil
 }
 
 func (o LocateOptions) platform() (build, error) {
@@ -145,42 +143,23 @@ func operators(ctx context.Context, path string) (Binary, error) {
 	if words[1] != Version {
 		return Binary{}, fmt.Errorf("%s=%s is Deno %s, but the sandbox is made for Deno %s: point it at that version, or unset it", PathEnv, path, words[1], Version)
 	}
-	return Binary{Path: path, Version: Version, Operator: true}, nil
+	return Binary{path}, nil
 }
 
 // fetch puts the binary, and nothing else, into dir.
 func (b build) fetch(ctx context.Context, o LocateOptions, dir string) error {
-	what := "Deno " + Version
-	releases := o.releases
-	if releases == "" {
-		releases = releasesURL
+	release := egress.Source{
+		URL:     fmt.Sprintf("%s/v%s/deno-%s.zip", cmp.Or(o.releases, releasesURL), Version, b.target),
+		Archive: "zip", MaxBytes: maxArchive,
 	}
-	var progress func(done, total int64)
-	if o.Progress != nil {
-		progress = func(done, total int64) { o.Progress("fetching "+what, done, total) }
-	}
-	pinned := cache.Pinned{"deno": b.sha256}
-	err := o.Cache.FetchAny(ctx, what, dir, progress,
-		cache.Alternative{Name: "Deno's releases", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := egress.Source{
-				URL:     fmt.Sprintf("%s/v%s/deno-%s.zip", releases, Version, b.target),
-				Archive: "zip", MaxBytes: maxArchive,
-			}
-			unpacked := to + ".tmp"
-			if err := o.Cache.Download(ctx, src, unpacked, progress); err != nil {
-				return err
-			}
-			return pinned.Take(unpacked, to)
-		}},
-		cache.Alternative{Name: "npm", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-			src := egress.Source{SHA512: b.tarball, MaxBytes: maxArchive}
-			unpacked := to + ".tmp"
-			if err := o.Cache.DownloadNPM(ctx, b.npm, Version, src, unpacked, progress); err != nil {
-				return err
-			}
-			return pinned.Take(filepath.Join(unpacked, "package"), to)
-		}},
-	)
+	err := o.Cache.Fetch(ctx, cache.Pinned{
+		Name:  "Deno " + Version,
+		Files: map[string][]string{"deno": {b.sha256}},
+		From: []cache.Origin{
+			o.Cache.Archive("Deno's releases", "", release),
+			o.Cache.NPM(b.npm, Version, egress.Source{SHA512: b.tarball, MaxBytes: maxArchive}),
+		},
+	}, dir, o.Progress)
 	if err != nil {
 		return err
 	}
