@@ -4,13 +4,11 @@ import (
 	"archive/zip"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"net/url"
 	"regexp"
 	"strings"
 )
-
-const maxSourceFile = 1 << 20 // bytes of one of micropip's source files
 
 var (
 	indexList = regexp.MustCompile(`(?m)^DEFAULT_INDEX_URLS\b[^=\n]*=\s*([\[(]?)`)
@@ -27,30 +25,17 @@ func DefaultIndexURL(micropipWheel string) (string, error) {
 		return "", fmt.Errorf("read micropip's default index from its wheel: %w", err)
 	}
 	defer wheel.Close()
-	for _, file := range wheel.File {
-		if !strings.HasPrefix(file.Name, "micropip/") || !strings.HasSuffix(file.Name, ".py") ||
-			strings.Contains(file.Name, "/_vendored/") {
-			continue
-		}
-		source, err := readSource(file)
+	names, _ := fs.Glob(wheel, "micropip/*.py") // the pattern is valid
+	for _, name := range names {
+		source, err := fs.ReadFile(wheel, name)
 		if err != nil {
-			return "", fmt.Errorf("read micropip's default index from its wheel: %s: %w", file.Name, err)
+			return "", fmt.Errorf("read micropip's default index from its wheel: %w", err)
 		}
-		if found, err := defaultIndex(source); err == nil {
+		if found, err := defaultIndex(string(source)); err == nil {
 			return found, nil
 		}
 	}
 	return "", fmt.Errorf("%s names no default package index: configure one for pip (pip config set global.index-url …)", micropipWheel)
-}
-
-func readSource(file *zip.File) (string, error) {
-	r, err := file.Open()
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(r, maxSourceFile))
-	return string(b), err
 }
 
 // defaultIndex evaluates the first item of DEFAULT_INDEX_URLS in Python source:
