@@ -222,8 +222,8 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 	if e, ok := gr.plan[fileKey{sha256, filename}]; ok {
 		return e, "", true
 	}
-	project, _, err := wheelName(filename)
-	if err != nil {
+	project, _, ok := wheelName(filename)
+	if !ok {
 		return gr.sourceArchive(sha256, filename)
 	}
 	p := gr.pages[project]

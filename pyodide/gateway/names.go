@@ -1,8 +1,8 @@
 package gateway
 
 import (
-	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"rillbox/cache/egress"
@@ -36,24 +36,16 @@ func isFilename(name string) bool {
 func isSHA256(s string) bool { return digest.MatchString(s) }
 
 // wheelName reads the project (normalised) and the version from a wheel's file
-// name: {project}-{version}[-{build}]-{python}-{abi}-{platform}.whl, see the
+// name, {project}-{version}[-{build}]-{python}-{abi}-{platform}.whl: see the
 // binary distribution format of the Python packaging guide (PEP 427).
-func wheelName(file string) (project, version string, err error) {
+func wheelName(file string) (project, version string, ok bool) {
 	stem, isWheel := strings.CutSuffix(file, ".whl")
 	parts := strings.Split(stem, "-")
-	if !isWheel || !isFilename(file) || (len(parts) != 5 && len(parts) != 6) {
-		return "", "", fmt.Errorf("%.300q is not the file name of a wheel", file)
+	if len(parts) == 6 && strings.IndexAny(parts[2], "0123456789") == 0 { // a build number
+		parts = slices.Delete(parts, 2, 3)
 	}
-	for _, part := range parts {
-		if part == "" {
-			return "", "", fmt.Errorf("%.300q is not the file name of a wheel: a part of it is empty", file)
-		}
+	if !isWheel || !isFilename(file) || len(parts) != 5 || slices.Contains(parts, "") || !isProjectName(parts[0]) {
+		return "", "", false
 	}
-	if !isProjectName(parts[0]) {
-		return "", "", fmt.Errorf("%.300q is not the file name of a wheel: %.300q can't be a project", file, parts[0])
-	}
-	if len(parts) == 6 && (parts[2][0] < '0' || parts[2][0] > '9') {
-		return "", "", fmt.Errorf("%.300q is not the file name of a wheel: the build number %.300q has no digit in front", file, parts[2])
-	}
-	return egress.NormalizePython(parts[0]), parts[1], nil
+	return egress.NormalizePython(parts[0]), parts[1], true
 }

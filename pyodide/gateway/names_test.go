@@ -26,9 +26,9 @@ func TestWheelName(t *testing.T) {
 		{strings.Repeat("a", 300) + "-1.0-py3-none-any.whl", "", ""},
 		{"", "", ""},
 	} {
-		project, version, err := wheelName(tc.file)
-		if project != tc.project || version != tc.version || (err == nil) != (tc.project != "") {
-			t.Errorf("wheelName(%q) = %q, %q, %v; want %q, %q", tc.file, project, version, err, tc.project, tc.version)
+		project, version, ok := wheelName(tc.file)
+		if project != tc.project || version != tc.version || ok != (tc.project != "") {
+			t.Errorf("wheelName(%q) = %q, %q, %v; want %q, %q", tc.file, project, version, ok, tc.project, tc.version)
 		}
 	}
 }
@@ -38,8 +38,8 @@ func FuzzWheelName(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, file string) {
-		project, version, err := wheelName(file)
-		if err != nil {
+		project, version, ok := wheelName(file)
+		if !ok {
 			return
 		}
 		if project == "" || version == "" || project != egress.NormalizePython(project) || !isProjectName(project) {

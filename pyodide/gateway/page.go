@@ -206,8 +206,8 @@ func (p *page) add(base *url.URL, f pageFile) error {
 	}
 	switch {
 	case strings.HasSuffix(f.Filename, ".whl"):
-		project, version, err := wheelName(f.Filename)
-		if err != nil || project != p.project {
+		project, version, ok := wheelName(f.Filename)
+		if !ok || project != p.project {
 			return nil
 		}
 		f.version = version

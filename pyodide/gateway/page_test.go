@@ -90,7 +90,7 @@ func checkPage(t *testing.T, p *page) {
 		if f.refused != "" {
 			continue
 		}
-		if project, _, err := wheelName(f.Filename); err != nil || project != p.project {
+		if project, _, ok := wheelName(f.Filename); !ok || project != p.project {
 			t.Errorf("%q is served for %s", f.Filename, p.project)
 		}
 		if !isSHA256(f.sha256()) {

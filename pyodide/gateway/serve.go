@@ -201,8 +201,8 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 		return entry{}, answerf(http.StatusForbidden, "%.300q is not an https URL without user and password", text)
 	}
 	filename := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
-	name, version, err := wheelName(filename)
-	if err != nil {
+	name, version, ok := wheelName(filename)
+	if !ok {
 		return entry{}, answerf(http.StatusForbidden, "%.300q does not end in the file name of a wheel", text)
 	}
 	if err := errors.Join(g.policy.CheckPackage(egress.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
