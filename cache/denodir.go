@@ -15,8 +15,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Deno fetches into a directory of its own (DENO_DIR). It checks downloads against
@@ -437,28 +438,21 @@ func (c *Cache) denoPackages() ([]entry, error) {
 // measure returns the bytes in dir and when any of its files was last read or
 // written. Of a file that others share by a hard link, each has its part.
 func measure(dir string) (size int64, lastUse time.Time, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil && !d.IsDir() {
+			err = unix.Lstat(path, &st)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil || d.IsDir() {
 			return err
 		}
-		st, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		shared := int64(1)
-		if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-			shared = max(int64(sys.Nlink), 1)
-		}
-		size += st.Size() / shared
-		for _, t := range []time.Time{st.ModTime(), accessTime(st)} {
-			if t.After(lastUse) {
-				lastUse = t
+		size += st.Size / max(int64(st.Nlink), 1)
+		for _, t := range []unix.Timespec{st.Mtim, st.Atim} {
+			if used := time.Unix(t.Unix()); used.After(lastUse) {
+				lastUse = used
 			}
 		}
 		return nil
