@@ -44,20 +44,14 @@ func (c *Cache) blob(ctx context.Context, kind, key string, maker blobMaker) (pa
 
 // Put stores what r gives as the blob (kind, key), replacing an earlier one.
 func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	return c.put(kind, key, blobWriter(func(w io.Writer) error {
-		_, err := io.Copy(w, readerFunc(func(p []byte) (int, error) {
-			if err := ctx.Err(); err != nil {
-				return 0, err
-			}
-			return r.Read(p)
-		}))
+		_, err := io.Copy(w, r)
 		return err
 	}))
 }
-
-type readerFunc func(p []byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) Get(kind, key string) (path string, err error) {

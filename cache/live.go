@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -165,27 +165,15 @@ func (c *Cache) inUse() (map[string]bool, error) {
 	}
 	used := map[string]bool{}
 	for _, path := range append(marks, c.live.mark()) {
-		if err := readLines(path, used); err != nil {
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
+		}
+		for entry := range strings.Lines(string(text)) {
+			used[strings.TrimSuffix(entry, "\n")] = true
 		}
 	}
 	return used, nil
-}
-
-func readLines(path string, into map[string]bool) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	for s.Scan() {
-		into[s.Text()] = true
-	}
-	return s.Err()
 }
 
 // tempDir makes a directory for work in progress; Rename from it into the
