@@ -21,34 +21,32 @@ const lockPoll = 20 * time.Millisecond
 // or when the file system refuses. The operating system releases a dead
 // process's lock.
 func (c *Cache) Lock(ctx context.Context, name string) (unlock func(), err error) {
-	path := filepath.Join(c.dir, "locks", id(name)+".lock")
-	for {
-		l := newFlock(path)
-		ok, err := l.TryLockContext(ctx, lockPoll)
-		if err != nil || !ok {
-			_ = l.Close()
-			return nil, fmt.Errorf("wait for the cache's lock %q: %w", name, err)
-		}
-		if stillThere(l) {
-			return func() { _ = l.Close() }, nil
-		}
-		_ = l.Close() // Trim removed the file before we locked it
+	l, err := lockFile(filepath.Join(c.dir, "locks", id(name)+".lock"), func(l *flock.Flock) (bool, error) {
+		return l.TryLockContext(ctx, lockPoll)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the cache's lock %q: %w", name, err)
 	}
+	return func() { _ = l.Close() }, nil
 }
 
 // tryLock locks path if nobody holds it, else returns nil.
 func tryLock(path string) (*flock.Flock, error) {
+	return lockFile(path, (*flock.Flock).TryLock)
+}
+
+// lockFile locks path with try; it returns nil if that does not succeed.
+func lockFile(path string, try func(*flock.Flock) (bool, error)) (*flock.Flock, error) {
 	for {
 		l := newFlock(path)
-		ok, err := l.TryLock()
-		if err != nil || !ok {
-			_ = l.Close()
-			return nil, err
-		}
-		if stillThere(l) {
+		ok, err := try(l)
+		if err == nil && ok && stillThere(l) {
 			return l, nil
 		}
 		_ = l.Close()
+		if err != nil || !ok {
+			return nil, err
+		} // else who held it removed the file before we locked it
 	}
 }
 
