@@ -70,7 +70,6 @@ type Options struct {
 type Cache struct {
 	dir      string
 	maxBytes int64
-	offline  bool
 	network  *egress.Client
 	log      *slog.Logger
 	now      func() time.Time // for tests
@@ -116,7 +115,7 @@ func Open(dir string, o Options) (*Cache, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{
-		dir: dir, maxBytes: o.MaxBytes, offline: o.Offline, network: egress.New(egress.Policy{}), log: log,
+		dir: dir, maxBytes: o.MaxBytes, network: egress.New(egress.Policy{}), log: log,
 		now: time.Now,
 	}
 	c.network.Offline, c.network.Log = o.Offline, log
@@ -165,7 +164,7 @@ func (c *Cache) Close() error {
 func (c *Cache) Dir() string { return c.dir }
 
 // Offline reports whether the network must not be used.
-func (c *Cache) Offline() bool { return c.offline }
+func (c *Cache) Offline() bool { return c.network.Offline }
 
 // DenoDir is where Deno keeps npm:, jsr: and URL modules (its DENO_DIR).
 func (c *Cache) DenoDir() string { return filepath.Join(c.dir, "deno") }

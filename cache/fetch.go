@@ -49,7 +49,7 @@ var ErrNoSource = errors.New("no such source on this machine")
 //
 // When there is no network, or the cache is offline, the error is egress.NotCached's.
 func (c *Cache) Fetch(ctx context.Context, p Pinned, dir string, progress func(stage string, done, total int64)) error {
-	if c.offline {
+	if c.Offline() {
 		return egress.NotCached(p.Name)
 	}
 	tmp, err := c.tempDir("fetch-")

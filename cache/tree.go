@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -132,12 +133,7 @@ func listFiles(dir string) ([]manifestFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(files, func(a, b manifestFile) int {
-		if a.Path < b.Path {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(files, func(a, b manifestFile) int { return strings.Compare(a.Path, b.Path) })
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i := range files {
@@ -204,11 +200,7 @@ func sealTree(dir string) ([]manifestFile, error) {
 		if err != nil {
 			return err
 		}
-		mode := fs.FileMode(0o400)
-		if st.Mode()&0o100 != 0 {
-			mode = 0o500
-		}
-		g.Go(func() error { return sealPath(path, mode) })
+		g.Go(func() error { return sealPath(path, 0o400|st.Mode()&0o100) })
 		return nil
 	})
 	if err = errors.Join(err, g.Wait()); err != nil {

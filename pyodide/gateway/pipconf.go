@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -44,9 +47,7 @@ func readPipConfig() (map[string]string, error) {
 	}
 	for _, key := range []string{"index-url", "extra-index-url", "no-index"} {
 		name := "PIP_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-		if v := os.Getenv(name); v != "" {
-			conf[key] = v
-		}
+		conf[key] = cmp.Or(os.Getenv(name), conf[key])
 	}
 	return conf, nil
 }
@@ -61,11 +62,7 @@ func pipConfigFiles() []string {
 	if runtime.GOOS == "darwin" {
 		files = append(files, "/Library/Application Support/pip/pip.conf")
 	} else {
-		dirs := os.Getenv("XDG_CONFIG_DIRS")
-		if dirs == "" {
-			dirs = "/etc/xdg"
-		}
-		for _, dir := range filepath.SplitList(dirs) {
+		for _, dir := range filepath.SplitList(cmp.Or(os.Getenv("XDG_CONFIG_DIRS"), "/etc/xdg")) {
 			files = append(files, filepath.Join(dir, "pip", "pip.conf"))
 		}
 		files = append(files, "/etc/pip.conf")
@@ -135,19 +132,12 @@ func readPipFile(path string, conf map[string]string) error {
 			section[key] = strings.TrimSpace(text[at+1:])
 		}
 	}
-	for _, name := range []string{"global", "install"} {
-		for k, v := range sections[name] {
-			conf[k] = v
-		}
-	}
+	maps.Copy(conf, sections["global"])
+	maps.Copy(conf, sections["install"])
 	return lines.Err()
 }
 
 // isTrue reads a yes-or-no setting as pip does.
 func isTrue(s string) bool {
-	switch strings.ToLower(s) {
-	case "y", "yes", "t", "true", "on", "1":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"y", "yes", "t", "true", "on", "1"}, strings.ToLower(s))
 }
