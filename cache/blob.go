@@ -118,7 +118,7 @@ func (c *Cache) checkBlob(indexPath string) (index, error) {
 }
 
 func matches(path string, ix index) error {
-	digest, size, err := hashFile(path)
+	digest, size, err := HashFile(path)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *Cache) put(kind, key string, maker blobMaker) (path string, err error) 
 	}
 	var ix index
 	if err = sealPath(blob, 0o400); err == nil {
-		ix.SHA256, ix.Size, err = hashFile(blob)
+		ix.SHA256, ix.Size, err = HashFile(blob)
 	}
 	if err == nil && written != "" && written != ix.SHA256 {
 		err = errors.New("the file system does not hold what was written to it")

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// hashFile returns the sha256 of a regular file, in hex, and its size.
-func hashFile(path string) (digest string, size int64, err error) {
+// HashFile returns the sha256 of a regular file, in hex, and its size.
+func HashFile(path string) (digest string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", 0, err

@@ -30,7 +30,7 @@ func (p Pinned) check(dir string) error {
 		if !st.Mode().IsRegular() {
 			return fmt.Errorf("refused, as %s is not a regular file (%v)", name, st.Mode().Type())
 		}
-		got, _, err := hashFile(path)
+		got, _, err := HashFile(path)
 		if err != nil {
 			return err
 		}

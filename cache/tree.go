@@ -139,7 +139,7 @@ func listFiles(dir string) ([]manifestFile, error) {
 	for i := range files {
 		f := &files[i]
 		g.Go(func() (err error) {
-			f.SHA256, f.Size, err = hashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
+			f.SHA256, f.Size, err = HashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
 			return err
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	gort "runtime"
 	"slices"
 
+	"rillbox/cache"
 	"rillbox/deno/binary"
 	"rillbox/supervisor/job"
 )
@@ -80,7 +81,7 @@ func snapshotKey(pyodide Distribution) (string, error) {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(pyodide.Dir, file)
 		}
-		sum, err := fileDigest(file)
+		sum, _, err := cache.HashFile(file)
 		if err != nil {
 			return "", fmt.Errorf("look at the operator's Pyodide: %w", err)
 		}
