@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -270,19 +269,12 @@ func (g *Gateway) stored(key string) (record pageRecord, body []byte, err error)
 	if err != nil {
 		return record, nil, err
 	}
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return record, nil, err
 	}
-	defer f.Close()
-	r := bufio.NewReader(f)
-	head, err := r.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(head, &record)
-	}
-	if err == nil {
-		body, err = io.ReadAll(r)
-	}
+	head, body, _ := bytes.Cut(text, []byte("\n"))
+	err = json.Unmarshal(head, &record)
 	return record, body, err
 }
 
@@ -301,19 +293,14 @@ func (c *pageCache) get(key string) *projectPage {
 
 // put drops all pages when they are too many: they are in the cache on disk.
 func (c *pageCache) put(key string, p *projectPage) {
+	size := int64(1 << 10) // about, in memory
+	if p.page != nil {
+		size += p.size
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.size += p.bytes(); c.pages == nil || c.size > pagesInside {
-		c.pages, c.size = map[string]*projectPage{}, p.bytes()
+	if c.size += size; c.pages == nil || c.size > pagesInside {
+		c.pages, c.size = map[string]*projectPage{}, size
 	}
 	c.pages[key] = p
-}
-
-// bytes estimates the size of the page in memory.
-func (p *projectPage) bytes() int64 {
-	const least = 1 << 10
-	if p.page == nil {
-		return least
-	}
-	return least + p.size
 }
