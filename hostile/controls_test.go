@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"rillbox/cache/cachetest"
+	"rillbox/deno/binary"
 	"rillbox/pyodide"
 )
 
@@ -87,7 +88,7 @@ func openControls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controls.base = fmt.Sprintf("%x %s %s %d\n", hash.Sum(nil), kernel, denoBinary(t).Version+" "+pyodide.Version, os.Getuid())
+	controls.base = fmt.Sprintf("%x %s %s %d\n", hash.Sum(nil), kernel, binary.Version+" "+pyodide.Version, os.Getuid())
 	controls.file = filepath.Join(dir, "hostile-controls")
 	controls.shown = map[string]bool{}
 	text, err := os.ReadFile(controls.file)
