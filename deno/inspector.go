@@ -156,6 +156,9 @@ func (i *inspector) send(method string, params any) (wait func(ctx context.Conte
 	}
 }
 
+// usualMessage is how long a message may be, in bytes, for which room is kept.
+const usualMessage = 64 << 10
+
 // read reads messages until the connection ends or the protocol is broken.
 func (i *inspector) read() {
 	defer close(i.ended)
@@ -167,14 +170,20 @@ func (i *inspector) read() {
 			return
 		}
 		buffer.Reset()
-		n, err := buffer.ReadFrom(io.LimitReader(message, int64(i.limit)+1))
-		if err != nil {
-			return
+		for _, until := range []int{usualMessage, i.limit + 1} {
+			buffer.Grow(max(until-buffer.Len(), 0) + bytes.MinRead) // at once: growing bit by bit takes three times as much
+			if _, err := buffer.ReadFrom(io.LimitReader(message, int64(until-buffer.Len()))); err != nil {
+				return
+			}
+			if buffer.Len() < until {
+				break
+			}
 		}
 		text := buffer.Bytes()
-		tooLarge := n > int64(i.limit)
+		tooLarge := len(text) > i.limit
 		if tooLarge {
-			text = text[:min(len(text), 256)]
+			text = bytes.Clone(text[:min(len(text), 256)])
+			buffer = bytes.Buffer{}
 			if _, err := io.Copy(io.Discard, message); err != nil {
 				return
 			}
@@ -183,7 +192,7 @@ func (i *inspector) read() {
 			return
 		}
 		acknowledge(i.conn)
-		if buffer.Cap() > 1<<20 {
+		if buffer.Cap() > 2*usualMessage {
 			buffer = bytes.Buffer{}
 		}
 	}

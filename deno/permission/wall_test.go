@@ -348,9 +348,9 @@ func TestOddGrants(t *testing.T) {
 		"--allow-read=" + descriptor:           "no file or directory with a path",
 		"--allow-read=/proc/self/ns/mnt":       "no file or directory with a path",
 		"--allow-read=/proc/self":              "one process's own",
-		"--allow-run=" + dir:                   "no file that may be executed",
-		"--allow-run=" + file:                  "no file that may be executed",
-		"--allow-run=" + pipe:                  "no file that may be executed",
+		"--allow-run=" + dir:                   "not a file that may be executed",
+		"--allow-run=" + file:                  "not a file that may be executed",
+		"--allow-run=" + pipe:                  "not a file that may be executed",
 		"--allow-run=no-such-program":          "there is no such program",
 		"--allow-read=" + pipe:                 "",
 		"--allow-read=/":                       "",
@@ -412,7 +412,7 @@ func TestOddGrants(t *testing.T) {
 		{"--allow-read", "--allow-read=/proc/1", "leaves out"},
 		{"--allow-read", "--allow-read=/dev/null", "leaves out"},
 		{"--allow-read", "--allow-read=" + many, "512 are allowed"},
-		{"--allow-run", "--allow-run=" + file, "no file that may be executed"},
+		{"--allow-run", "--allow-run=" + file, "not a file that may be executed"},
 	} {
 		p, err := ParseShell(row.granted)
 		if err == nil {
