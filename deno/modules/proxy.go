@@ -45,23 +45,11 @@ type proxy struct {
 	server http.Server
 	stop   context.CancelFunc
 
+	requests sync.RWMutex // held for reading by each request; close waits for it
+
 	mu       sync.Mutex
 	registry string // the first host, where that is npm's registry
 	fault    *connectError
-	closed   bool
-	jobs     sync.WaitGroup // requests; added to under mu
-}
-
-// begin registers a request that close waits for, until done is called. After close,
-// ok is false.
-func (p *proxy) begin() (done func(), ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, false
-	}
-	p.jobs.Add(1)
-	return p.jobs.Done, true
 }
 
 // connectError says why a connection was not made, or was cut.
@@ -140,13 +128,11 @@ func (p *proxy) url(host string) string {
 // close ends all connections, waits for their handlers, and returns the first fault,
 // or nil.
 func (p *proxy) close() *connectError {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
 	p.stop()
 	_ = p.server.Close() // nobody needs its listeners any more
 	p.network.Close()
-	p.jobs.Wait()
+	p.requests.Lock()
+	defer p.requests.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault
@@ -154,11 +140,11 @@ func (p *proxy) close() *connectError {
 
 // ServeHTTP makes a tunnel, or passes a plain request on.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	done, ok := p.begin()
-	if !ok {
+	p.requests.RLock()
+	defer p.requests.RUnlock()
+	if r.Context().Err() != nil { // also after close
 		panic(http.ErrAbortHandler)
 	}
-	defer done()
 	password, _ := p.user.Password()
 	credentials := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.user.Username()+":"+password))
 	if r.Header.Get("Proxy-Authorization") != credentials {

@@ -84,20 +84,10 @@ type Gateway struct {
 	grants sync.Map // *Grant by token
 
 	mu   sync.Mutex
-	addr string         // of the listener on the machine's loopback; empty before Addr
-	jobs sync.WaitGroup // requests, and what they have begun; added to under mu
-}
+	addr string // of the listener on the machine's loopback; empty before Addr
 
-// begin registers work that Close waits for, until done is called. After Close, ok is
-// false.
-func (g *Gateway) begin() (done func(), ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stopped.Err() != nil {
-		return nil, false
-	}
-	g.jobs.Add(1)
-	return g.jobs.Done, true
+	// work is held for reading by each request, and by what it began; Close waits for it.
+	work sync.RWMutex
 }
 
 // New makes a gateway. It listens where Serve or Addr say.
@@ -188,7 +178,8 @@ func (g *Gateway) Close() {
 	for _, grant := range g.grants.Range {
 		grant.(*Grant).Close()
 	}
-	g.jobs.Wait()
+	g.work.Lock()
+	defer g.work.Unlock()
 }
 
 // Grant makes a path for one child. progress may be nil; see SetProgress.

@@ -133,11 +133,11 @@ func pageLink(index *url.URL, name string) *url.URL {
 func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
 	link := pageLink(index, name)
 	flight := g.flights.DoChan(link.String(), func() (page any, err error) {
-		done, ok := g.begin() // it may outlive those who asked
-		if !ok {
+		g.work.RLock() // it may outlive those who asked
+		defer g.work.RUnlock()
+		if g.stopped.Err() != nil {
 			return nil, context.Canceled
 		}
-		defer done()
 		// No handler is above this to recover: a page that breaks its parser
 		// must not end the server.
 		defer func() {

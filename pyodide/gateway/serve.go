@@ -23,11 +23,11 @@ const (
 
 // serve answers a request of a child.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
-	done, ok := g.begin()
-	if !ok {
+	g.work.RLock()
+	defer g.work.RUnlock()
+	if g.stopped.Err() != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer done()
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
