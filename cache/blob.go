@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // index is what a file below index/ says.
@@ -213,11 +214,7 @@ func (c *Cache) blobPath(digest string) string {
 
 // entryName is how live files name an entry.
 func (c *Cache) entryName(path string) string {
-	rel, err := filepath.Rel(c.dir, path)
-	if err != nil {
-		return path
-	}
-	return rel
+	return strings.TrimPrefix(path, c.dir+string(filepath.Separator))
 }
 
 func isDigest(s string) bool {

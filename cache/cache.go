@@ -78,8 +78,7 @@ type Cache struct {
 
 	verified sync.Map // by path, the stamp of what was hashed by this process
 
-	trimMu     sync.Mutex
-	trimming   bool
+	trimming   sync.Mutex // held while this process trims by itself
 	background sync.WaitGroup
 	stop       context.CancelFunc
 	stopped    context.Context

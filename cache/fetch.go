@@ -58,8 +58,10 @@ func (c *Cache) Fetch(ctx context.Context, p Pinned, dir string, progress func(s
 	}
 	defer removeAll(tmp)
 	winner, err := p.race(ctx, tmp, progress)
-	if err == nil {
-		err = p.move(winner, dir)
+	for name := range p.Files {
+		if err == nil {
+			err = os.Rename(filepath.Join(winner, name), filepath.Join(dir, name))
+		}
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

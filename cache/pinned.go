@@ -40,13 +40,3 @@ func (p Pinned) check(dir string) error {
 	}
 	return nil
 }
-
-// move moves the files from one directory to another, of the same file system.
-func (p Pinned) move(from, to string) error {
-	for name := range p.Files {
-		if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -243,27 +243,21 @@ func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
 // that the process was started for; but not after trimAtOnce, or short-lived processes
 // would never trim.
 func (c *Cache) trimSometimes() {
-	if c.maxBytes <= 0 {
+	if c.maxBytes <= 0 || !c.trimming.TryLock() {
 		return
 	}
-	c.trimMu.Lock()
-	defer c.trimMu.Unlock()
 	last := time.Time{}
 	mark := filepath.Join(c.dir, trimMark)
 	if st, err := os.Stat(mark); err == nil {
 		last = st.ModTime()
 	}
 	now := c.now()
-	if now.Sub(last) < trimEvery || c.trimming || c.stopped.Err() != nil {
+	if now.Sub(last) < trimEvery || c.stopped.Err() != nil {
+		c.trimming.Unlock()
 		return
 	}
-	c.trimming = true
 	c.background.Go(func() {
-		defer func() {
-			c.trimMu.Lock()
-			defer c.trimMu.Unlock()
-			c.trimming = false
-		}()
+		defer c.trimming.Unlock()
 		if now.Sub(last) < trimAtOnce {
 			select {
 			case <-time.After(trimPause):
