@@ -222,9 +222,14 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 	if e, ok := gr.plan[fileKey{sha256, filename}]; ok {
 		return e, "", true
 	}
-	project, _, ok := wheelName(filename)
-	if !ok {
-		return gr.sourceArchive(sha256, filename)
+	project, _, isWheel := wheelName(filename)
+	if !isWheel { // a source archive, whose project can't be read from its name
+		for _, p := range gr.pages {
+			if f := p.find(sha256, filename); f != nil {
+				return p.entry(f), "", true
+			}
+		}
+		return entry{}, "", false
 	}
 	p := gr.pages[project]
 	if p == nil {
@@ -235,16 +240,6 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 		return entry{}, "", false
 	}
 	return p.entry(f), f.CoreMetadata["sha256"], true
-}
-
-// sourceArchive finds a file whose project can't be read from its name.
-func (gr *Grant) sourceArchive(sha256, filename string) (e entry, metadata string, ok bool) {
-	for _, p := range gr.pages {
-		if f := p.find(sha256, filename); f != nil {
-			return p.entry(f), "", true
-		}
-	}
-	return entry{}, "", false
 }
 
 // enter waits until a request of the grant may be served. The caller must call leave

@@ -68,14 +68,10 @@ func parsePage(project string, base *url.URL, contentType string, body []byte) (
 		err = fmt.Errorf("its content type is %.100q, not that of an index page", contentType)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; what came begins with %q: is it another's answer, such as a network's sign-in page?", err, beginning(body))
+		beginning := strings.ToValidUTF8(strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " "), "\ufffd")
+		return nil, fmt.Errorf("%w; what came begins with %q: is it another's answer, such as a network's sign-in page?", err, beginning)
 	}
 	return p, nil
-}
-
-// beginning returns the first characters of a response, for an error message.
-func beginning(body []byte) string {
-	return strings.ToValidUTF8(strings.Join(strings.Fields(string(body[:min(len(body), 200)])), " "), "\ufffd")
 }
 
 // parseJSON reads a page as PEP 691 and its successors define it.
@@ -106,7 +102,7 @@ func (p *page) parseJSON(base *url.URL, body []byte) error {
 	}
 	for _, f := range *doc.Files {
 		f.pageFile.CoreMetadata = digestOf(f.CoreMetadata)
-		if f.pageFile.CoreMetadata == nil {
+		if len(f.pageFile.CoreMetadata) == 0 {
 			f.pageFile.CoreMetadata = digestOf(f.DistInfoMetadata)
 		}
 		_ = json.Unmarshal(f.RequiresPython, &f.pageFile.RequiresPython) // empty unless a string
@@ -121,10 +117,10 @@ func (p *page) parseJSON(base *url.URL, body []byte) error {
 // needed: the wheel has it, too.
 func digestOf(raw json.RawMessage) map[string]string {
 	var hashes map[string]string
-	if json.Unmarshal(raw, &hashes) != nil || !isSHA256(hashes["sha256"]) {
+	if json.Unmarshal(raw, &hashes) != nil {
 		return nil
 	}
-	return map[string]string{"sha256": hashes["sha256"]}
+	return onlySHA256(hashes)
 }
 
 // parseHTML reads a page as PEP 503 and its successors define it.
@@ -222,12 +218,10 @@ func (p *page) add(base *url.URL, f pageFile) error {
 	if len(f.Hashes) == 0 && f.refused == "" {
 		f.refused = "the index gives no sha256 for it, so that what arrives can't be checked"
 	}
-	if !isYanked(f.Yanked) {
+	if string(f.Yanked) != "true" && !bytes.HasPrefix(f.Yanked, []byte(`"`)) { // neither that nor a reason (PEP 592)
 		f.Yanked = nil
 	}
-	if f.Size < 0 {
-		f.Size = 0
-	}
+	f.Size = max(f.Size, 0)
 	p.byName[f.Filename] = len(p.files)
 	p.files = append(p.files, f)
 	return nil
@@ -239,11 +233,6 @@ func onlySHA256(hashes map[string]string) map[string]string {
 		return map[string]string{}
 	}
 	return map[string]string{"sha256": sum}
-}
-
-// isYanked says whether raw is true or a reason (PEP 592).
-func isYanked(raw json.RawMessage) bool {
-	return len(raw) > 0 && (raw[0] == '"' || string(raw) == "true")
 }
 
 // fileLink resolves a link of a page; refused says why it can't be followed. Package
