@@ -30,9 +30,9 @@ import (
 // that what they declare lasts. Their imports are dynamic ones, for which Deno asks
 // for permission.
 //
-// The inspector gives three things that deno repl lacks: a cell that does not end can
-// be interrupted with the state kept; the guest has no descriptor to write answers
-// to; and packages can be added that were not known when the process started.
+// The inspector gives two things that deno repl lacks: a cell that does not end can be
+// interrupted with the state kept, and packages can be added that were not known when
+// the process started.
 //
 // The inspector listens on loopback, so the second wall lets the process listen on a
 // port of the system's choice, and connect to none. The rest of its address is

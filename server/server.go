@@ -1,7 +1,6 @@
 // Package server is the MCP surface of Rillbox. Tool calls come in and become
-// supervisor.Programs; supervisor.Events go out as progress and log
-// notifications while a run lasts, and its job.Result as the tool's
-// answer.
+// job.Programs; job.Events go out as progress and log notifications while a run lasts,
+// and its job.Result as the answer of the tool.
 //
 // It promises:
 //

@@ -47,7 +47,7 @@ import (
 const Protocol = 1
 
 // WireSource holds the child's end, the TypeScript module wire.ts, which engines put
-// into a directory deno beside that of their own modules.
+// in supervisor/wire beside that of their own modules.
 //
 //go:embed guest/wire.ts
 var WireSource embed.FS
