@@ -94,26 +94,35 @@ func pictureSize(t *testing.T, d job.Display) (width, height int) {
 	return config.Width, config.Height
 }
 
+// TestDisplays: displays are made in the same way for a program and for a cell. What
+// is done when a program ends with an error, and in its coroutine, is shown by programs.
 func TestDisplays(t *testing.T) {
 	e := newEngine(t, withLibraries(t))
+	s := open(t, e, job.SessionOptions{})
 	for _, test := range []struct {
 		name, code string
 		want       []string // of each display: a MIME type and a part of it
 		value      string   // a part
+		alone      bool     // as a program
 	}{
-		{"nothing", "1", nil, "1"},
-		{"HTML", "class T:\n  def _repr_html_(self): return '<b>ü</b>'\nT()", []string{"text/html <b>ü</b>"}, "T object"},
-		{"display", "display('a', 2)\ndisplay({'text/html': '<i>'}, raw=True)\n3", []string{"text/plain 'a'", "text/plain 2", "text/html <i>"}, "3"},
-		{"before an error", "display(1)\n1/0", []string{"text/plain 1"}, ""},
-		{"open figures", "import matplotlib.pyplot as plt\nplt.plot([1])\n_ = plt.subplots()\nplt.figure()", []string{"image/png ", "image/png "}, "<Figure"},
-		{"figures after an error", "import matplotlib.pyplot as plt\nplt.plot([1])\n1/0", []string{"image/png "}, ""},
-		{"show", "import matplotlib.pyplot as plt\nfor i in range(3):\n  plt.plot([i]); plt.show()", []string{"image/png ", "image/png ", "image/png "}, ""},
-		{"a figure in a coroutine", "import matplotlib.pyplot as plt, asyncio\nasync def main():\n  await asyncio.sleep(0)\n  plt.plot([1]); plt.show()\nasyncio.run(main())", []string{"image/png "}, ""},
-		{"picture", "from PIL import Image\nimport matplotlib\nImage.new('L', (20, 10))", []string{"image/png "}, "Image object"},
-		{"frame", "import pandas as pd\npd.DataFrame({'a': range(100)})", []string{"text/plain [100 rows x 1 columns]"}, "DataFrame"},
+		{"nothing", "1", nil, "1", false},
+		{"HTML", "class T:\n  def _repr_html_(self): return '<b>ü</b>'\nT()", []string{"text/html <b>ü</b>"}, "T object", false},
+		{"display", "display('a', 2)\ndisplay({'text/html': '<i>'}, raw=True)\n3", []string{"text/plain 'a'", "text/plain 2", "text/html <i>"}, "3", false},
+		{"before an error", "display(1)\n1/0", []string{"text/plain 1"}, "", true},
+		{"open figures", "import matplotlib.pyplot as plt\nplt.plot([1])\n_ = plt.subplots()\nplt.figure()", []string{"image/png ", "image/png "}, "<Figure", true},
+		{"figures after an error", "import matplotlib.pyplot as plt\nplt.plot([1])\n1/0", []string{"image/png "}, "", true},
+		{"show", "import matplotlib.pyplot as plt\nfor i in range(3):\n  plt.plot([i]); plt.show()", []string{"image/png ", "image/png ", "image/png "}, "", false},
+		{"a figure in a coroutine", "import matplotlib.pyplot as plt, asyncio\nasync def main():\n  await asyncio.sleep(0)\n  plt.plot([1]); plt.show()\nasyncio.run(main())", []string{"image/png "}, "", true},
+		{"picture", "from PIL import Image\nimport matplotlib\nImage.new('L', (20, 10))", []string{"image/png "}, "Image object", false},
+		{"frame", "import pandas as pd\npd.DataFrame({'a': range(100)})", []string{"text/plain [100 rows x 1 columns]"}, "DataFrame", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := run1(t, e, python(test.code))
+			var r job.Result
+			if test.alone {
+				r = run1(t, e, python(test.code))
+			} else {
+				r = in(t, s, python(test.code))
+			}
 			if len(r.Displays) != len(test.want) || len(r.Notes) > 0 || !strings.Contains(string(r.Value), test.value) {
 				t.Fatalf("%s %+v, value %s, displays %v, notes %q", r.Status, r.Error, r.Value, r.Displays, r.Notes)
 			}

@@ -68,10 +68,12 @@ func completed(t testing.TB, e *Engine, p job.Program, stdin ...io.Reader) job.R
 	return result
 }
 
+// TestValues: a value is made in the same way for a program and for a cell, so that
+// only what a program is given by itself needs a run of its own.
 func TestValues(t *testing.T) {
 	e := newEngine(t)
+	s := open(t, e, job.SessionOptions{})
 	for _, test := range []struct{ name, code, want string }{
-		{"last expression", "x = 6\nx * 7", `42`},
 		{"nested", `[1, 2.5, {"a": None, "b": ["é", True]}]`, `[1, 2.5, {"a": null, "b": ["é", true]}]`},
 		{"no value", "x = 1", ``},
 		{"None", "None", ``},
@@ -79,16 +81,21 @@ func TestValues(t *testing.T) {
 		{"bytes", "b'a'", `"b'a'"`},
 		{"top-level await", "import asyncio\nawait asyncio.sleep(0.01, 'later')", `"later"`},
 		{"coroutine", "async def main(): return 5\nmain()", `5`},
-		{"asyncio.run", "import asyncio\nasync def main():\n  await asyncio.sleep(0.01)\n  return 5\nasyncio.run(main())", `5`},
 		{"gather", "import asyncio\nasyncio.run(asyncio.wait_for(asyncio.sleep(0, 3), 1))", `3`},
 		{"promise", "from js import Promise\nawait Promise.resolve(9)", `9`},
+		{"no permission to ask who it is", "import os\nos.getuid()", `0`},
+		{"no permission to run", "import os\nos.system('true')", `-1`},
+	} {
+		t.Run(test.name, func(t *testing.T) { gives(t, s, test.code, test.want) })
+	}
+	for _, test := range []struct{ name, code, want string }{
+		{"last expression", "x = 6\nx * 7", `42`},
+		{"asyncio.run", "import asyncio\nasync def main():\n  await asyncio.sleep(0.01)\n  return 5\nasyncio.run(main())", `5`},
 		{"dataclass of main", "import dataclasses, pickle\n@dataclasses.dataclass\nclass P:\n  x: int\npickle.loads(pickle.dumps(P(4)))", `"P(x=4)"`},
 		{"source of main", "import inspect\ndef f(): return 1\ninspect.getsource(f)", `"def f(): return 1\n"`},
 		{"module", "__name__, __file__", `"('__main__', '/home/pyodide/main.py')"`},
 		{"working directory", "open('x.txt', 'w').write('hi')\nopen('x.txt').read()", `"hi"`},
 		{"memory error", "try:\n  x = [bytearray(10**8) for _ in range(100)]\nexcept MemoryError: x = 'caught'\nx", `"caught"`},
-		{"no permission to ask who it is", "import os\nos.getuid()", `0`},
-		{"no permission to run", "import os\nos.system('true')", `-1`},
 		{"environment", "import os\n'HOME' in os.environ and 'PYTHONINSPECT' not in os.environ", `true`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -135,8 +142,12 @@ func TestOutputStreams(t *testing.T) {
 	}
 }
 
+// TestEndings: errors are described in the same way for a program and for a cell, so
+// that a session shows most of them; what ends the process, and how a program ends by
+// itself, takes runs of their own.
 func TestEndings(t *testing.T) {
 	e := newEngine(t)
+	s := open(t, e, job.SessionOptions{})
 	for _, test := range []struct {
 		name, code string
 		status     job.Status
@@ -145,32 +156,38 @@ func TestEndings(t *testing.T) {
 		message    string // a part of it
 		line       string // a part of the traceback
 		stderr     string // a part of it
+		cell       bool   // in a session
 	}{
-		{"exit", "import sys\nsys.exit(3)", job.Failed, 3, "", "", "", ""},
-		{"exit without code", "raise SystemExit", job.Completed, 0, "", "", "", ""},
-		{"exit with text", "import sys\nsys.exit('bye')", job.Failed, 1, "", "", "", "bye\n"},
-		{"exit in a coroutine", "import asyncio, sys\nasync def f(): sys.exit(7)\nasyncio.run(f())", job.Failed, 7, "", "", "", ""},
-		{"exit in a task", "import asyncio, sys\nasync def f(): sys.exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(60)", job.Failed, 8, "", "", "", ""},
-		{"os._exit", "import os\nprint('x', end='')\nos._exit(4)", job.Failed, 4, "", "", "", ""},
-		{"exception", "def f(n):\n  return 1 / n\nf(0)", job.Failed, 1, "ZeroDivisionError", "division by zero", `line 2, in f`, ""},
-		{"exception in a coroutine", "import asyncio\nasync def f():\n  raise KeyError('k')\nasyncio.run(f())", job.Failed, 1, "KeyError", "'k'", `line 3, in f`, ""},
-		{"qualified", "import json\njson.loads('{')", job.Failed, 1, "json.decoder.JSONDecodeError", "line 1", `line 2, in <module>`, ""},
-		{"chained", "try: 1/0\nexcept Exception as e: raise ValueError('b') from e", job.Failed, 1, "ValueError", "b", "direct cause", ""},
-		{"group", "raise ExceptionGroup('many', [ValueError('a')])", job.Failed, 1, "ExceptionGroup", "many", "ValueError: a", ""},
-		{"syntax", "x = 1\ndef f(:\n  pass", job.Failed, 1, "SyntaxError", "line 2", `def f(:`, ""},
-		{"indentation", "if True:\nx = 1", job.Failed, 1, "IndentationError", "line 2", `line 2`, ""},
-		{"recursion", "def f(): return f()\nf()", job.Failed, 1, "RecursionError", "depth", "Previous line repeated", ""},
-		{"memory", "x = [bytearray(10**8) for _ in range(100)]", job.Failed, 1, "MemoryError", "", "line 1", ""},
-		{"interrupt", "raise KeyboardInterrupt", job.Failed, 130, "KeyboardInterrupt", "", "", ""},
-		{"abort", "import os\nos.abort()", job.Crashed, 134, "FatalError", "", "", ""},
-		{"read", "import js\njs.Deno.readTextFileSync('/etc/passwd')", job.Failed, 1, "pyodide.ffi.JsException", "--allow-read in PYODIDE_PERMISSION_ARGS", "line 2", ""},
-		{"standard library", "import tkinter", job.Failed, 1, "ModuleNotFoundError", "standard library", "line 1", ""},
-		{"task left behind", "import asyncio\nasync def tick(): await asyncio.sleep(60)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)", job.Completed, 0, "", "", "", "ended before these tasks did: tick"},
-		{"warning", "import warnings\nwarnings.warn('careful')", job.Completed, 0, "", "", "", "main.py:2: UserWarning: careful"},
-		{"atexit", "import atexit, sys\natexit.register(lambda: print('late', file=sys.stderr))", job.Completed, 0, "", "", "", "late\n"},
+		{"exit", "import sys\nsys.exit(3)", job.Failed, 3, "", "", "", "", false},
+		{"exit without code", "raise SystemExit", job.Completed, 0, "", "", "", "", false},
+		{"exit with text", "import sys\nsys.exit('bye')", job.Failed, 1, "", "", "", "bye\n", false},
+		{"exit in a coroutine", "import asyncio, sys\nasync def f(): sys.exit(7)\nasyncio.run(f())", job.Failed, 7, "", "", "", "", false},
+		{"exit in a task", "import asyncio, sys\nasync def f(): sys.exit(8)\nt = asyncio.create_task(f())\nawait asyncio.sleep(60)", job.Failed, 8, "", "", "", "", false},
+		{"os._exit", "import os\nprint('x', end='')\nos._exit(4)", job.Failed, 4, "", "", "", "", false},
+		{"exception", "def f(n):\n  return 1 / n\nf(0)", job.Failed, 1, "ZeroDivisionError", "division by zero", `line 2, in f`, "", false},
+		{"exception in a coroutine", "import asyncio\nasync def f():\n  raise KeyError('k')\nasyncio.run(f())", job.Failed, 1, "KeyError", "'k'", `line 3, in f`, "", false},
+		{"qualified", "import json\njson.loads('{')", job.Failed, 1, "json.decoder.JSONDecodeError", "line 1", `line 2, in <module>`, "", true},
+		{"chained", "try: 1/0\nexcept Exception as e: raise ValueError('b') from e", job.Failed, 1, "ValueError", "b", "direct cause", "", true},
+		{"group", "raise ExceptionGroup('many', [ValueError('a')])", job.Failed, 1, "ExceptionGroup", "many", "ValueError: a", "", true},
+		{"syntax", "x = 1\ndef f(:\n  pass", job.Failed, 1, "SyntaxError", "line 2", `def f(:`, "", false},
+		{"indentation", "if True:\nx = 1", job.Failed, 1, "IndentationError", "line 2", `line 2`, "", true},
+		{"recursion", "def f(): return f()\nf()", job.Failed, 1, "RecursionError", "depth", "Previous line repeated", "", true},
+		{"memory", "x = [bytearray(10**8) for _ in range(100)]", job.Failed, 1, "MemoryError", "", "line 1", "", true},
+		{"interrupt", "raise KeyboardInterrupt", job.Failed, 130, "KeyboardInterrupt", "", "", "", false},
+		{"abort", "import os\nos.abort()", job.Crashed, 134, "FatalError", "", "", "", false},
+		{"read", "import js\njs.Deno.readTextFileSync('/etc/passwd')", job.Failed, 1, "pyodide.ffi.JsException", "--allow-read in PYODIDE_PERMISSION_ARGS", "line 2", "", true},
+		{"standard library", "import tkinter", job.Failed, 1, "ModuleNotFoundError", "standard library", "line 1", "", true},
+		{"task left behind", "import asyncio\nasync def tick(): await asyncio.sleep(60)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)", job.Completed, 0, "", "", "", "ended before these tasks did: tick", false},
+		{"warning", "import warnings\nwarnings.warn('careful')", job.Completed, 0, "", "", "", "main.py:2: UserWarning: careful", false},
+		{"atexit", "import atexit, sys\natexit.register(lambda: print('late', file=sys.stderr))", job.Completed, 0, "", "", "", "late\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := run1(t, e, python(test.code))
+			var r job.Result
+			if test.cell {
+				r = in(t, s, python(test.code))
+			} else {
+				r = run1(t, e, python(test.code))
+			}
 			if r.Status != test.status || r.ExitCode != test.exit {
 				t.Errorf("%s with exit code %d, want %s with %d", r.Status, r.ExitCode, test.status, test.exit)
 			}
