@@ -254,12 +254,21 @@ var unreadablePython = map[string]string{
 	"inline metadata, no end": "# /// script\n" + strings.Repeat("# x\n", 100_000),
 }
 
-// A program that is hard to read is its own failure, not ours.
+// A program that is hard to read is its own failure, not ours. Cells are read in the same
+// way, and TestLiesInSessions has all rows as cells; here are those that end their
+// process, those whose text is no plain text, and one that ends in an error.
 func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 	t.Parallel()
 	engine := newEngine(t, job.Python, nil, launcher.Best)
-	for name, code := range unreadablePython {
+	for _, name := range []string{
+		"a chain of attributes", "a chain of calls", "a chain of comparisons", "a chain of additions", "not not not",
+		"NUL", "bytes that are no UTF-8", "a missing encoding", "brackets",
+	} {
 		t.Run(name, func(t *testing.T) {
+			code, ok := unreadablePython[name]
+			if !ok {
+				t.Fatal("there is no such row")
+			}
 			p := job.Program{Language: job.Python, Code: code, Timeout: 3 * time.Second}
 			o := outcome{}
 			o.Result, o.err = engine.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}})
@@ -267,11 +276,19 @@ func TestPythonProgramsThatBreakTheReader(t *testing.T) {
 			if o.err != nil {
 				t.Error(o.err)
 			}
-			if o.Status != job.Completed && (o.Error == nil || o.Error.Name == "") {
-				t.Errorf("it ended without a word of why: %s", o.summary())
+			if wrong := saysWhy(o); wrong != "" {
+				t.Errorf("%s: %s", wrong, o.summary())
 			}
 		})
 	}
+}
+
+// saysWhy checks that what was taken and did not complete has an error.
+func saysWhy(o outcome) string {
+	if o.err == nil && o.Status != job.Completed && (o.Error == nil || o.Error.Name == "") {
+		return "it ended without a word of why"
+	}
+	return ""
 }
 
 // blocks are blocks in blocks.

@@ -59,7 +59,7 @@ func TestLiesInSessions(t *testing.T) {
 	needWall(t)
 	var unreadable []lie
 	for name, code := range unreadablePython {
-		unreadable = append(unreadable, lie{name: name, code: code, timeout: 3 * time.Second})
+		unreadable = append(unreadable, lie{name: name, code: code, timeout: 3 * time.Second, held: saysWhy})
 	}
 	for _, table := range []struct {
 		name     string
@@ -91,6 +91,11 @@ func TestLiesInSessions(t *testing.T) {
 					t.Logf("bounded: %s, state %s", o.summary(), o.State)
 					if wrong := believed(o, p.Timeout); wrong != "" {
 						t.Errorf("%s: %s", wrong, o.summary())
+					}
+					if table.harmless {
+						if wrong := row.held(o); wrong != "" {
+							t.Errorf("%s: %s", wrong, o.summary())
+						}
 					}
 					liar.mend(t)
 					read := job.Program{Language: table.language, Code: readKept[table.language]}
