@@ -229,6 +229,9 @@ func (c *sessionCell) lost(outcome wire.Outcome, err error) job.Result {
 	}
 	result := outcome.Into(exit)
 	result.State = job.StateLost
+	if result.Status == job.Completed {
+		result.Notes = append(result.Notes, "the process ended before the cell's value came: the cell may not have run to its end")
+	}
 	return result
 }
 

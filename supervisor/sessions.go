@@ -492,14 +492,20 @@ func (s *Supervisor) ResetSession(ctx context.Context, client, id string, r Rese
 }
 
 // cancelCells cancels the calls of a session that run or wait, of one language or,
-// where it is empty, of all.
+// where it is empty, of all: the last that came first, so that none gets its turn
+// from another that was cancelled.
 func (s *Supervisor) cancelCells(o *openSession, language job.Language, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var cells []execution
 	for _, e := range s.running {
 		if e.session == o && (language == "" || e.language == language) {
-			e.cancel(why)
+			cells = append(cells, e)
 		}
+	}
+	slices.SortFunc(cells, func(a, b execution) int { return b.number - a.number })
+	for _, e := range cells {
+		e.cancel(why)
 	}
 }
 

@@ -40,6 +40,7 @@ type Supervisor struct {
 
 	mu      sync.Mutex
 	running map[string]execution // by execution ID
+	begun   int
 	closed  bool
 	work    sync.WaitGroup // runs and installations; added to under mu
 }
@@ -49,6 +50,7 @@ type execution struct {
 	language job.Language
 	session  *openSession // nil for a program on its own
 	cancel   context.CancelCauseFunc
+	number   int // in the order of their begin
 }
 
 // New makes a supervisor of the toolchains; each serves the languages that it
@@ -131,7 +133,7 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended, err := s.begin(p.ID, execution{c.Client, p.Language, in, cancel})
+	ended, err := s.begin(p.ID, execution{client: c.Client, language: p.Language, session: in, cancel: cancel})
 	if err != nil {
 		return job.Result{}, err
 	}
@@ -139,6 +141,10 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 
 	start := time.Now()
 	leave, err := s.enter(ctx, c.Client, in)
+	if err == nil && ctx.Err() != nil { // it was cancelled at the moment when its turn came
+		leave()
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		if ctx.Err() == nil { // there is no room, or the session has ended
 			return job.Result{}, err
@@ -186,6 +192,8 @@ func (s *Supervisor) begin(id string, e execution) (ended func(), err error) {
 	if _, taken := s.running[id]; taken {
 		return nil, job.Refuse("execution %q is already running; leave the ID empty to get a new one", id)
 	}
+	s.begun++
+	e.number = s.begun
 	s.running[id] = e
 	s.work.Add(1)
 	return func() {

@@ -154,7 +154,7 @@ class Session {
    */
   ending(): void {
     if (!this.#begun) Deno.exitCode = NOT_BEGUN;
-    sleep(LAST_WORDS, 0, 0, 20);
+    sleep(LAST_WORDS, 0, 0, 100);
   }
 
   /** Prepares for a cell. */
