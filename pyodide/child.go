@@ -64,6 +64,14 @@ type childOptions struct {
 	background, ahead bool
 }
 
+// purpose is all that a child is made for as one comparable value: one made for
+// another purpose is not for these options. Who waits for it is no part of that.
+func (o childOptions) purpose() string {
+	return fmt.Sprintf("%q", []any{
+		o.module, o.files, o.words, o.loan, o.permissions.Args(), o.workspace, fmt.Sprint(o.readOnly), fmt.Sprint(o.combined),
+	})
+}
+
 // child is a process of ours, with what it was told of where things are.
 type child struct {
 	*sandbox.Child

@@ -26,7 +26,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"rillbox/deno"
@@ -178,19 +177,17 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 // runOn runs one program in a warm worker, if one was made for exactly this, or in a
 // new one.
 func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.Permissions, p job.Program, streams job.Streams) (job.Result, error) {
+	options := childOptions{module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined}
 	var w *worker
 	warm := false
-	if p.Workspace == "" && !p.Combined && slices.Equal(permissions.Args(), e.o.Permissions.Args()) {
+	if options.purpose() == e.ahead().purpose() {
 		var ended func()
 		w, warm, ended = e.pool.Take()
 		defer ended()
 	}
 	if !warm {
 		var err error
-		w, err = e.startWorker(rt, childOptions{
-			module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined,
-		})
-		if err != nil {
+		if w, err = e.startWorker(rt, options); err != nil {
 			return job.Result{}, err
 		}
 	}

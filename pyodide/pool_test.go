@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )
 
@@ -229,4 +230,30 @@ const py = await loadPyodide({ indexURL: "`+rt.pyodide.Dir+`/" }); py.runPython(
 			completed(b, e, hello)
 		}
 	})
+}
+
+// TestAWorkerIsTakenForItsPurposeOnly: whatever a child can be started with makes it
+// another one, save who waits for it.
+func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
+	permissions, err := permission.ParseShell("--allow-env=A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := childOptions{"other.js", []file{{"/a", "/b"}}, []string{"a"}, "/loan", permissions, "/w", true, true, true, true}
+	fields := reflect.TypeFor[childOptions]()
+	for i := range fields.NumField() {
+		var o childOptions
+		field := func(o *childOptions) reflect.Value {
+			v := reflect.ValueOf(o).Elem().Field(i)
+			return reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
+		}
+		if field(&other).IsZero() {
+			t.Fatalf("the test has no other %s", fields.Field(i).Name)
+		}
+		field(&o).Set(field(&other))
+		same := o.purpose() == (childOptions{}).purpose()
+		if want := fields.Field(i).Name == "background" || fields.Field(i).Name == "ahead"; same != want {
+			t.Errorf("with another %s the purpose is the same: %v", fields.Field(i).Name, same)
+		}
+	}
 }

@@ -103,13 +103,18 @@ func (e *Engine) startReady(ctx context.Context, rt *runtime, o childOptions) (*
 	return w, nil
 }
 
+// ahead is what the pool's workers are started with.
+func (e *Engine) ahead() childOptions {
+	return childOptions{module: programModule, permissions: e.o.Permissions, ahead: true}
+}
+
 // startAhead starts a worker for the pool.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 	rt, err := e.ready(ctx, func(job.Event) {})
 	if err != nil {
 		return nil, err
 	}
-	w, err := e.startReady(ctx, rt, childOptions{module: programModule, permissions: e.o.Permissions, ahead: true})
+	w, err := e.startReady(ctx, rt, e.ahead())
 	if err != nil {
 		e.o.Log.Debug("a warm Python worker did not start", "error", err)
 	}
