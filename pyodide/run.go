@@ -227,13 +227,15 @@ func (r *run) resolve(frame wire.Frame) error {
 
 // keep checks what a worker installed, and keeps it as the plan for what it asked for.
 func (r *run) keep(ctx context.Context, frame wire.Frame) error {
-	err := json.Unmarshal(frame.JSON, &r.reported)
+	var reported plan
+	err := json.Unmarshal(frame.JSON, &reported)
 	if err == nil {
-		err = r.reported.check(r.worker.grant.Served())
+		err = reported.check(r.worker.grant.Served())
 	}
-	if err != nil {
+	if err != nil { // what a guest of an earlier cell forged is told of nowhere
 		return fmt.Errorf("%w: %w", wire.ErrProtocol, err)
 	}
+	r.reported = reported
 	if failed := r.installFailed(); failed != nil && len(r.reported.Missing) > 0 && r.installed == nil {
 		r.failed = failed
 		r.worker.Kill(job.Failed, "its packages can't be installed")

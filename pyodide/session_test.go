@@ -5,6 +5,7 @@ package pyodide
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/wire"
 )
 
 // workspace makes a directory for a session, by its real path.
@@ -369,6 +371,31 @@ func TestForgedResults(t *testing.T) {
 			t.Errorf("value %s, %+v", r.Value, r.Error)
 		}
 	})
+}
+
+// TestAForgedInstallationIsToldOfNowhere: an earlier cell may write, before its next
+// cell begins, what that one is said to have installed.
+func TestAForgedInstallationIsToldOfNowhere(t *testing.T) {
+	e := newEngine(t)
+	rt, err := e.ready(t.Context(), func(job.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.startReady(t.Context(), rt, childOptions{module: sessionModule})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Discard()
+	r := newRun(e, w, python("1"), job.Streams{Emit: func(job.Event) {}})
+	r.wanted = &requirements{}
+	const forged = `{"files":[{"name":"forged","filename":"forged.whl","sha256":"00","dir":"site"}],"missing":{"forged":"it is"}}`
+	if err := r.keep(t.Context(), wire.Frame{JSON: []byte(forged)}); !errors.Is(err, wire.ErrProtocol) {
+		t.Errorf("it was kept: %v", err)
+	}
+	var result job.Result
+	if r.complete(&result, time.Now()); len(result.Packages)+len(result.Notes) > 0 {
+		t.Errorf("told of %+v, %q", result.Packages, result.Notes)
+	}
 }
 
 // used says whether a session's child gets processor time meanwhile.
