@@ -43,7 +43,6 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	if err != nil {
 		return nil, fmt.Errorf("the program was not run: %w", err)
 	}
-	result.ExecutionID = id
 	progress.ended(result.Status, result.Duration)
 	most := int(valueOr(args.MaxOutputBytes, maxOutput))
 	forDisplays := max(most/2, most-totalSize(result))
