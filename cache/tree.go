@@ -59,8 +59,12 @@ func (c *Cache) lookupTree(tree string) (dir string, err error) {
 const manifestFileName = "manifest.json"
 
 func readManifest(tree string) (m manifest, st fs.FileInfo, err error) {
-	if _, err := os.Stat(tree); err != nil {
+	dir, err := os.Stat(tree)
+	if err != nil {
 		return m, nil, err
+	}
+	if !dir.IsDir() {
+		return m, nil, corruptError{"it is not a directory"}
 	}
 	st, err = readJSON(filepath.Join(tree, manifestFileName), &m)
 	switch {

@@ -196,9 +196,12 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	}
 	err = c.eachIn("trees", func(kind, path string) error {
 		_, st, err := readManifest(path)
-		if err != nil {
+		if _, corrupt := errors.AsType[corruptError](err); corrupt {
 			orphans = append(orphans, path)
 			return nil
+		}
+		if err != nil { // it can't be told, as with too many open files
+			return err
 		}
 		e := entry{path: path, kind: kind, lastUse: st.ModTime()}
 		e.size, _, err = measure(filepath.Join(path, "files"))

@@ -2,7 +2,9 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +102,36 @@ func TestTrimRemovesBlobsThatNothingNames(t *testing.T) {
 	must(t, err)
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the blob is still there")
+	}
+}
+
+// What can't be read now may be good, so only what was read and is not what was
+// written goes.
+func TestTrimRemovesTreesThatAreCorruptOnly(t *testing.T) {
+	c := open(t, t.TempDir(), Options{})
+	damage := map[string]func(tree string) error{
+		"gone":    func(tree string) error { return os.Remove(filepath.Join(tree, manifestFileName)) },
+		"no tree": func(tree string) error { return errors.Join(os.RemoveAll(tree), os.WriteFile(tree, nil, 0o600)) },
+		"unreadable": func(tree string) error {
+			manifest := filepath.Join(tree, manifestFileName)
+			return errors.Join(os.Remove(manifest), os.Symlink(manifest, manifest))
+		},
+	}
+	for key, do := range damage {
+		_, _, err := c.Tree(t.Context(), "k", key, func(context.Context, string) error { return nil })
+		must(t, err)
+		tree := c.treePath("k", key)
+		must(t, do(tree))
+		_, err = c.Trim(t.Context(), 1<<30)
+		_, left := os.Lstat(tree)
+		if key == "unreadable" {
+			if err == nil || left != nil {
+				t.Errorf("%s: Trim gave %v, and the tree %v", key, err, left)
+			}
+			must(t, os.RemoveAll(tree)) // the others are trimmed again
+		} else if err != nil || !errors.Is(left, fs.ErrNotExist) {
+			t.Errorf("%s: Trim gave %v, and the tree %v", key, err, left)
+		}
 	}
 }
 
