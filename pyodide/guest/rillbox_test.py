@@ -498,14 +498,19 @@ class Loop:
         self.until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
+def stand_in_for_program(test: unittest.TestCase) -> None:
+    """Gives a test an event loop and a __main__ of its own, as a worker has."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    test.addCleanup(loop.close)
+    main = sys.modules["__main__"]
+    test.addCleanup(sys.modules.__setitem__, "__main__", main)
+    sys.modules["__main__"] = type(sys)("__main__")
+
+
 class Runner(unittest.TestCase):
     def setUp(self) -> None:
-        loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
-        self.addCleanup(loop.close)
-        main = sys.modules["__main__"]
-        self.addCleanup(sys.modules.__setitem__, "__main__", main)
-        sys.modules["__main__"] = type(sys)("__main__")
+        stand_in_for_program(self)
 
     def run_code(self, code: str) -> tuple[runner.Ending, str]:
         program = runner.Program(code, 2**20, 2**20, "")
@@ -634,12 +639,7 @@ class Unfinished(unittest.TestCase):
 
 class Cells(unittest.TestCase):
     def setUp(self) -> None:
-        loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
-        self.addCleanup(loop.close)
-        main = sys.modules["__main__"]
-        self.addCleanup(sys.modules.__setitem__, "__main__", main)
-        sys.modules["__main__"] = type(sys)("__main__")
+        stand_in_for_program(self)
         self.interrupt_at: int | None = None
         self.states: list[bool] = []
         self.wire = Wire()
