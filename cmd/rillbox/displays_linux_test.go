@@ -103,7 +103,10 @@ func TestPicturesAreDrawnWhereTheyCanBe(t *testing.T) {
 func TestAReplKeepsPicturesThatItCantDraw(t *testing.T) {
 	needRuntimes(t)
 	code := fmt.Sprintf("display({'image/png': '%s'}, {raw: true})\n", onePixelHigh(t, 3))
-	for terminal, files := range map[string]int{"xterm-kitty": 1, "dumb": 3} {
+	for terminal, row := range map[string]struct {
+		prompt string
+		files  int
+	}{"xterm-kitty": {"> ", 1}, "dumb": {"", 3}} {
 		t.Run(terminal, func(t *testing.T) {
 			dir := t.TempDir()
 			mine := filepath.Join(dir, "display-1.png")
@@ -111,15 +114,16 @@ func TestAReplKeepsPicturesThatItCantDraw(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := sit(t, dir, []string{"TERM=" + terminal, "NO_COLOR=1"}, "repl", "-l", "js")
+			p.sees(row.prompt)
 			for range 2 {
 				p.types(code)
-				p.sees("\nPromise { undefined }\n")
+				p.sees("\nPromise { undefined }\n" + row.prompt) // before it, Ctrl-D is not the editor's
 			}
 			p.types(ctrlD)
 			p.leaves()
 			list, err := filepath.Glob(filepath.Join(dir, "display-*.png"))
-			if content, _ := os.ReadFile(mine); err != nil || len(list) != files || string(content) != "mine" {
-				t.Errorf("there are %q (%v), want %d files and mine unchanged\n%s", list, err, files, p.all())
+			if content, _ := os.ReadFile(mine); err != nil || len(list) != row.files || string(content) != "mine" {
+				t.Errorf("there are %q (%v), want %d files and mine unchanged\n%s", list, err, row.files, p.all())
 			}
 		})
 	}
