@@ -5,6 +5,7 @@ package hostile
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -187,7 +188,9 @@ func speak(t *testing.T, h house) *spoken {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- stdio.Serve(t.Context(), h.server, theirIn, theirOut, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		served <- errors.Join(stdio.Serve(t.Context(), h.server, theirIn, theirOut, slog.New(slog.DiscardHandler)), theirOut.Close())
+	}()
 	t.Cleanup(func() {
 		if err := <-served; err != nil {
 			t.Error(err)
