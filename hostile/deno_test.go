@@ -5,6 +5,7 @@ package hostile
 import "testing"
 
 func TestDenoFiles(t *testing.T) {
+	t.Parallel()
 	const head = `const dir = "%DIR%", file = dir + "/secret.txt";
 `
 	rows := []attack{
@@ -68,6 +69,7 @@ const { instance } = await WebAssembly.instantiate(bytes, { e: { f: Deno.writeTe
 }
 
 func TestDenoSystem(t *testing.T) {
+	t.Parallel()
 	try(t, []attack{
 		{name: "Command", code: `console.log(new TextDecoder().decode(new Deno.Command("%DIR%/run.sh").outputSync().stdout));`},
 		{name: "Command spawn", code: `const p = new Deno.Command("%DIR%/run.sh", { stdout: "inherit" }).spawn(); await p.status;`},

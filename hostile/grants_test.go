@@ -12,6 +12,7 @@ import (
 // TestGrants asks for more than was granted in words that look like less, and
 // names what was denied in another way.
 func TestGrants(t *testing.T) {
+	t.Parallel()
 	var rows []attack
 	for _, language := range []struct {
 		name              job.Language

@@ -21,6 +21,7 @@ func data(code string) string {
 const globalFile = `globalThis.file = "file://%DIR%/secret.txt"; globalThis.code = "file://%DIR%/secret.mjs";`
 
 func TestImportsOfLocalFiles(t *testing.T) {
+	t.Parallel()
 	const noExports = "a cell gives nothing of what it exports"
 	try(t, []attack{
 		{name: "static import as code", code: `import s from "file://%DIR%/secret.mjs"; console.log(s);`},

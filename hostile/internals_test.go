@@ -11,6 +11,7 @@ import (
 // objects, other realms. Each row reaches for something there and then reads the
 // file with it; without the boundary the same reading succeeds.
 func TestInternals(t *testing.T) {
+	t.Parallel()
 	const read = `const read = () => { console.log(Deno.readTextFileSync("%DIR%/secret.txt")); };
 `
 	bootstrap := func(t *testing.T, s *scene) {

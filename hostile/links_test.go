@@ -72,6 +72,7 @@ var linkRows = []attack{
 // TestLinksLeadNowhere: a link to what a program was not given is a link to
 // nothing, in each language, in runs with files and in sessions.
 func TestLinksLeadNowhere(t *testing.T) {
+	t.Parallel()
 	for _, language := range []job.Language{job.JavaScript, job.TypeScript, job.Python} {
 		t.Run(string(language), func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 )
 
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	// prints what a stream of node:net gives
 	const drain = `await new Promise((r) => s.on("data", (d) => console.log(d.toString())).on("end", r).on("close", r).on("error", (e) => { console.log(e.message); r(); }).on("connect", () => s.write("GET / HTTP/1.0\r\n\r\n")));`
 	try(t, []attack{

@@ -11,6 +11,7 @@ import (
 
 // Each way of node:fs to a file's content, a directory's names or a change.
 func TestNodeFiles(t *testing.T) {
+	t.Parallel()
 	const fs = `import fs from "node:fs"; import * as fsp from "node:fs/promises"; import * as os from "node:os"; const dir = "%DIR%", file = dir + "/secret.txt";
 `
 	rows := []attack{
@@ -93,6 +94,7 @@ func says(text string) func(*scene, outcome) string {
 }
 
 func TestNodeProcess(t *testing.T) {
+	t.Parallel()
 	try(t, []attack{
 		{name: "process.env", bare: true, code: `console.log({ ...process.env });`},
 		{name: "process.env by name", bare: true, code: `console.log(process.env.RILLBOX_HOSTILE_SECRET);`},
@@ -147,6 +149,7 @@ func hostname() string {
 }
 
 func TestNodePrograms(t *testing.T) {
+	t.Parallel()
 	const cp = `import cp from "node:child_process"; `
 	try(t, []attack{
 		{name: "execSync", code: cp + `console.log(cp.execSync("/bin/cat %DIR%/secret.txt").toString());`},
@@ -178,6 +181,7 @@ const reach = async (name, ...args) => { try { return name.startsWith("op_") ? a
 `
 
 func TestNodeOthers(t *testing.T) {
+	t.Parallel()
 	const taken = "a session's inspector is taken: its cells come by it"
 	try(t, []attack{
 		{name: "inspector.open", noCellControl: taken, code: `import inspector from "node:inspector"; inspector.open(0, "127.0.0.1"); console.log("listens", inspector.url());`, evidence: says("listens ws:")},

@@ -6,6 +6,7 @@ import "testing"
 
 // What one run leaves or holds is no other's.
 func TestOtherRuns(t *testing.T) {
+	t.Parallel()
 	const noFile = "the code of a cell is in no file"
 	const waits = `/* %SECRET% */ console.log("here"); await new Promise((r) => setTimeout(r, 15000));`
 	// reads every program in the runs' directories

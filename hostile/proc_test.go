@@ -11,6 +11,7 @@ import (
 )
 
 func TestProcAndDev(t *testing.T) {
+	t.Parallel()
 	const read = `const read = (p) => { try { return Deno.readTextFileSync(p); } catch (e) { return e.message; } };
 `
 	rows := []attack{
@@ -69,6 +70,7 @@ func TestProcAndDev(t *testing.T) {
 
 // What a grant names is the end of it, whatever leads out of it.
 func TestGrantsEndWhereTheyEnd(t *testing.T) {
+	t.Parallel()
 	readable, writable := []string{"--allow-read=%GRANTED%"}, []string{"--allow-write=%GRANTED%"}
 	both := slices.Concat(readable, writable)
 	linkOut := func(t *testing.T, s *scene) {

@@ -57,6 +57,7 @@ var inspectorLies = []lie{
 // nothing were, and their own takes cells again, with its files.
 func TestLiesInSessions(t *testing.T) {
 	needWall(t)
+	t.Parallel()
 	var unreadable []lie
 	for name, code := range unreadablePython {
 		unreadable = append(unreadable, lie{name: name, code: code, timeout: 3 * time.Second, held: saysWhy})

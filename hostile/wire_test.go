@@ -259,6 +259,7 @@ func checkFlood(t *testing.T, engine job.Engine, code string) {
 
 // Without the boundary a guest opens the wire by its path.
 func TestJavaScriptOpensTheWire(t *testing.T) {
+	t.Parallel()
 	forged := func(_ *scene, o outcome) string {
 		if string(o.Value) == `"forged"` || strings.Contains(o.frames, `"forged"`) {
 			return "its frame came"

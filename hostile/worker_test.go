@@ -31,6 +31,7 @@ const (
 )
 
 func TestWorkers(t *testing.T) {
+	t.Parallel()
 	writeWorker := func(t *testing.T, s *scene) {
 		write(t, s.dir()+"/worker.mjs", `postMessage("`+s.secret+`");`)
 		write(t, s.dir()+"/worker.cjs", `require("node:worker_threads").parentPort.postMessage("`+s.secret+`");`)
