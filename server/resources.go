@@ -10,7 +10,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,9 +19,8 @@ import (
 	"rillbox/workspace"
 )
 
-// The files of a client's workspaces are MCP resources. None is registered with the SDK,
-// which has one list of resources for all clients: a client's own files are looked up
-// for each list, read and completion, and only that client is told when they change.
+// The files of a client's workspaces are MCP resources. None is registered with the SDK:
+// they are looked up for each list, read and completion.
 const (
 	filesTemplate = filesPrefix + "{session_id}/files/{+path}"
 	filesPrefix   = "rillbox://sessions/"
@@ -38,8 +36,8 @@ const (
 	maxLinks = 32
 )
 
-func (s *Server) addTemplate() {
-	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+func (s *Server) addTemplate(e *mcp.Server) {
+	e.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: filesTemplate,
 		Name:        "files",
 		Title:       "Workspace files",
@@ -190,55 +188,16 @@ func fileLinks(session string, files []workspace.File) []mcp.Content {
 	return content
 }
 
-// connections say who is at the other end of each.
-type connections struct {
-	mu   sync.Mutex
-	open map[*mcp.ServerSession]*connection
-}
-
-type connection struct {
-	client  string
-	changed bool // its client's files changed, and it was not told
-}
-
-// filesChanged tells a client that its list of resources has changed. The SDK
-// tells all clients when any resource changes, some milliseconds later and once
-// for several changes; tellOwnChanges lets it tell this one.
+// filesChanged tells a client that its list of resources has changed: the SDK does,
+// some milliseconds later and once for several changes.
 func (s *Server) filesChanged(client string) {
 	if s.workspaces == nil {
 		return
 	}
-	s.connections.mu.Lock()
-	for _, c := range s.connections.open {
-		c.changed = c.changed || c.client == client
-	}
-	s.connections.mu.Unlock()
-	s.addTemplate() // the same again, which counts as a change
-}
-
-// tellOwnChanges sends the notification only to the client whose files changed, and
-// does not wait for it: the SDK tells one client after the other, and one that does
-// not read would hold up the rest.
-func (s *Server) tellOwnChanges(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		session, ok := req.GetSession().(*mcp.ServerSession)
-		if !ok || method != "notifications/resources/list_changed" {
-			return next(ctx, method, req)
+	s.connections.Range(func(e, of any) bool {
+		if of == client {
+			s.addTemplate(e.(*mcp.Server)) // the same again, which counts as a change
 		}
-		s.connections.mu.Lock()
-		c := s.connections.open[session]
-		own := c != nil && c.changed
-		if own {
-			c.changed = false
-		}
-		s.connections.mu.Unlock()
-		if own {
-			go func() {
-				if _, err := next(context.WithoutCancel(ctx), method, req); err != nil {
-					s.log.Debug("a client was not told of its files", "error", err)
-				}
-			}()
-		}
-		return nil, nil
-	}
+		return true
+	})
 }

@@ -62,12 +62,13 @@ type Server struct {
 	offline     bool
 	limits      job.Limits
 	log         *slog.Logger
-	mcp         *mcp.Server
-	tools       []string // their names
+	self        *mcp.Implementation
+	options     *mcp.ServerOptions
+	tools       []tool
 	workspaces  Workspaces
 	pictures    pictures
 	outputs     outputs
-	connections connections
+	connections sync.Map      // the SDK's server of each → its client
 	greeted     chan struct{} // closed when the first request was handled
 	greet       func()        // closes it
 
@@ -85,19 +86,18 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		supervisor:  o.Supervisor,
-		version:     o.Version,
-		offline:     o.Offline,
-		limits:      o.Supervisor.Limits(),
-		log:         o.Log,
-		workspaces:  o.Workspaces,
-		outputs:     outputs{kept: map[string][]output{}},
-		connections: connections{open: map[*mcp.ServerSession]*connection{}},
+		supervisor: o.Supervisor,
+		version:    o.Version,
+		offline:    o.Offline,
+		limits:     o.Supervisor.Limits(),
+		log:        o.Log,
+		workspaces: o.Workspaces,
+		outputs:    outputs{kept: map[string][]output{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.greet = sync.OnceFunc(func() { close(s.greeted) })
 	s.stop, s.stopNow = context.WithCancel(context.Background())
-	options := &mcp.ServerOptions{
+	s.options = &mcp.ServerOptions{
 		Instructions: joined(o.Instructions, s.instructions()),
 		Logger:       slog.New(quiet{o.Log.Handler()}),
 		// The tools never change while the server runs, so no listChanged.
@@ -107,30 +107,40 @@ func New(o Options) *Server {
 			Tools:   &mcp.ToolCapabilities{},
 		},
 	}
-	options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: o.Workspaces != nil}
+	s.options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: o.Workspaces != nil}
 	if o.Workspaces != nil {
-		options.CompletionHandler = s.complete
+		s.options.CompletionHandler = s.complete
 	}
-	self := &mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}
+	s.self = &mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}
 	if o.Name != "" {
-		self.Name, self.Title = o.Name, o.Name
+		s.self.Name, s.self.Title = o.Name, o.Name
 	}
-	s.mcp = mcp.NewServer(self, options)
-	s.mcp.AddReceivingMiddleware(s.receive)
-	s.mcp.AddSendingMiddleware(s.tellOwnChanges)
 	s.addTools()
-	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+	if o.Workspaces != nil {
+		s.addFileTools()
+		o.Supervisor.OnExpiry(s.filesChanged)
+	}
+	return s
+}
+
+// endpoint makes the SDK's server of one connection. Each has its own, for the SDK tells
+// all clients of a server when its resources change.
+func (s *Server) endpoint() *mcp.Server {
+	e := mcp.NewServer(s.self, s.options)
+	e.AddReceivingMiddleware(s.receive)
+	for _, t := range s.tools {
+		e.AddTool(t.Tool, t.handle)
+	}
+	e.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: outputsTemplate,
 		Name:        "outputs",
 		Title:       "Long outputs",
 		Description: "What a run printed (stdout, stderr) or gave (result) that was too long for its answer, whole.",
 	}, s.readOutput)
-	if o.Workspaces != nil {
-		s.addFileTools()
-		s.addTemplate()
-		o.Supervisor.OnExpiry(s.filesChanged)
+	if s.workspaces != nil {
+		s.addTemplate(e)
 	}
-	return s
+	return e
 }
 
 // lastWait is how long Stop waits for the calls that it cancelled. A call that hangs in
@@ -153,18 +163,16 @@ func clientOf(ctx context.Context) string { return ctx.Value(callerKey{}).(calle
 // what it runs. A door that keeps the order of calls gives placed, which is called
 // when the message after a tool call may come.
 func (s *Server) Connect(ctx context.Context, client string, placed func(), t mcp.Transport) (*mcp.ServerSession, error) {
-	s.connections.mu.Lock()
-	defer s.connections.mu.Unlock()
-	session, err := s.mcp.Connect(context.WithValue(ctx, callerKey{}, caller{client, placed}), t, nil)
+	e := s.endpoint()
+	s.connections.Store(e, client)
+	session, err := e.Connect(context.WithValue(ctx, callerKey{}, caller{client, placed}), t, nil)
 	if err != nil {
+		s.connections.Delete(e)
 		return nil, err
 	}
-	s.connections.open[session] = &connection{client: client}
 	go func() {
 		session.Wait()
-		s.connections.mu.Lock()
-		delete(s.connections.open, session)
-		s.connections.mu.Unlock()
+		s.connections.Delete(e)
 		s.supervisor.EndClient(client)
 		s.outputs.forget(client)
 	}()
@@ -250,7 +258,11 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		res, err = next(ctx, method, req)
 		var wire *jsonrpc.Error
 		if errors.As(err, &wire) && strings.HasPrefix(wire.Message, "unknown tool ") {
-			err = &jsonrpc.Error{Code: wire.Code, Message: wire.Message + ": the tools are " + strings.Join(s.tools, ", "), Data: wire.Data}
+			var names []string
+			for _, t := range s.tools {
+				names = append(names, t.Name)
+			}
+			err = &jsonrpc.Error{Code: wire.Code, Message: wire.Message + ": the tools are " + strings.Join(names, ", "), Data: wire.Data}
 		}
 		return res, err
 	}

@@ -151,6 +151,11 @@ func (s *Server) granted() *bool {
 
 func jsonNumber(f float64) json.RawMessage { return json.RawMessage(fmt.Sprint(f)) }
 
+type tool struct {
+	*mcp.Tool
+	handle mcp.ToolHandler
+}
+
 // addTool registers a tool that takes In and answers with Out. Its schemas are made of
 // these, where it has none.
 func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *mcp.CallToolRequest, In) (*mcp.CallToolResult, error)) {
@@ -160,8 +165,7 @@ func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *
 	if t.OutputSchema == nil {
 		t.OutputSchema = outputFor[Out]()
 	}
-	s.tools = append(s.tools, t.Name)
-	s.mcp.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.tools = append(s.tools, tool{t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		args, err := decodeArgs[In](t.Name, req.Params.Arguments)
 		if err != nil {
 			return toolError(err), nil
@@ -171,7 +175,7 @@ func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *
 			return toolError(err), nil
 		}
 		return res, nil
-	})
+	}})
 }
 
 // answer is a tool's answer: its structured result, the same as text for models that
