@@ -84,7 +84,7 @@ func openHouseOf(t testing.TB, o houseOptions) house {
 	if o.shared != nil {
 		s.Share(*o.shared)
 	}
-	srv := server.New(server.Options{Supervisor: s, Version: "test", Workspaces: s})
+	srv := server.New(server.Options{Supervisor: s, Version: "test"})
 	connect := func(name string, o *mcp.ClientOptions) *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()
 		if _, err := srv.Connect(context.WithoutCancel(t.Context()), supervisor.NewID(), nil, there); err != nil {

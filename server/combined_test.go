@@ -59,7 +59,6 @@ func TestCombinedOutputIsForRunsAlone(t *testing.T) {
 			return job.Result{}, nil
 		}}}
 		o.Supervisor = supervisor.New(testLimits(), o.Log, toolchain)
-		o.Workspaces = o.Supervisor
 	})
 	res := call(t, dial(t, s, nil), "run_code", `{"language":"python","code":"1","session_id":"default","output":"combined"}`)
 	if !res.IsError || !strings.Contains(text(t, res), "combined output is for runs without a session") {

@@ -47,7 +47,6 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 			}
 			return job.Result{Status: job.Completed, Stdout: kept(string(data))}
 		})})
-		o.Workspaces = o.Supervisor
 		t.Cleanup(o.Supervisor.Close)
 	})
 	session := dial(t, s, nil)

@@ -16,10 +16,10 @@ import (
 	"rillbox/workspace"
 )
 
-// Workspaces finds the workspaces of clients' sessions; what it finds is always
+// workspaces finds the workspaces of clients' sessions; what it finds is always
 // the client's own. Its errors are written for the client, and say the same of a
 // session that is another's as of one that never was.
-type Workspaces interface {
+type workspaces interface {
 	// EnsureSession makes a session of the handle supervisor.DefaultHandle, or of one
 	// that the client chose, if there is none, and says whether it did.
 	EnsureSession(client, session string) (made bool, err error)

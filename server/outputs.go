@@ -1,14 +1,11 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor/job"
 )
@@ -162,14 +159,3 @@ func (o *outputs) forget(client string) {
 }
 
 const outputsTemplate = "rillbox://executions/{execution_id}/{output}"
-
-func (s *Server) readOutput(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	text, ok := s.outputs.read(clientOf(ctx), req.Params.URI)
-	if !ok {
-		return nil, noResource(req.Params.URI, fmt.Sprintf("it is no output of yours that was too long for its answer, or one of those beyond the last %s", size(maxKept)))
-	}
-	return &mcp.ReadResourceResult{
-		Cacheable: mcp.Cacheable{CacheScope: "private"},
-		Contents:  []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: text}},
-	}, nil
-}

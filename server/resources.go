@@ -71,6 +71,12 @@ func parseFileURI(uri string) (session, name string, ok bool) {
 }
 
 func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	contents := &mcp.ResourceContents{URI: req.Params.URI}
+	res := &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{CacheScope: "private"}, Contents: []*mcp.ResourceContents{contents}}
+	if text, ok := s.outputs.read(clientOf(ctx), req.Params.URI); ok {
+		contents.MIMEType, contents.Text = "text/plain", text
+		return res, nil
+	}
 	session, name, _ := parseFileURI(req.Params.URI) // one that is, by resourceURI
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
@@ -84,16 +90,13 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest)
 		return nil, noResource(req.Params.URI, fmt.Sprintf("%s has %d bytes, and a resource is %d at most: read_file gives parts of it",
 			quote(file.Name), file.Size, maxResource))
 	}
-	contents := &mcp.ResourceContents{URI: req.Params.URI, MIMEType: file.Type}
+	contents.MIMEType = file.Type
 	if file.Text && len(file.Data) > 0 { // an empty text would be left out of the answer
 		contents.Text = string(file.Data)
 	} else {
 		contents.Blob = file.Data
 	}
-	return &mcp.ReadResourceResult{
-		Cacheable: mcp.Cacheable{CacheScope: "private"},
-		Contents:  []*mcp.ResourceContents{contents},
-	}, nil
+	return res, nil
 }
 
 // noResource is the error for a resource that can't be read.
@@ -109,7 +112,7 @@ func (s *Server) resourceURI(client, uri string) (string, error) {
 		return uri, nil
 	}
 	session, name, ok := parseFileURI(uri)
-	if !ok || s.workspaces == nil {
+	if !ok {
 		return "", noResource(uri, "it is no file ("+filesTemplate+"), and no output ("+outputsTemplate+") that is still kept")
 	}
 	return fileURI(session, name), nil
@@ -191,9 +194,6 @@ func fileLinks(session string, files []workspace.File) []mcp.Content {
 // filesChanged tells a client that its list of resources has changed: the SDK does,
 // some milliseconds later and once for several changes.
 func (s *Server) filesChanged(client string) {
-	if s.workspaces == nil {
-		return
-	}
 	s.connections.Range(func(e, of any) bool {
 		if of == client {
 			s.addTemplate(e.(*mcp.Server)) // the same again, which counts as a change

@@ -48,9 +48,6 @@ type Options struct {
 	Instructions string
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
-	// Workspaces finds the files of sessions; nil leaves out the tools and
-	// resources for files.
-	Workspaces Workspaces
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 }
@@ -65,7 +62,7 @@ type Server struct {
 	self        *mcp.Implementation
 	options     *mcp.ServerOptions
 	tools       []tool
-	workspaces  Workspaces
+	workspaces  workspaces
 	pictures    pictures
 	outputs     outputs
 	connections sync.Map      // the SDK's server of each → its client
@@ -91,35 +88,30 @@ func New(o Options) *Server {
 		offline:    o.Offline,
 		limits:     o.Supervisor.Limits(),
 		log:        o.Log,
-		workspaces: o.Workspaces,
+		workspaces: o.Supervisor,
 		outputs:    outputs{kept: map[string][]output{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.greet = sync.OnceFunc(func() { close(s.greeted) })
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.options = &mcp.ServerOptions{
-		Instructions: joined(o.Instructions, s.instructions()),
-		Logger:       slog.New(quiet{o.Log.Handler()}),
+		Instructions:      joined(o.Instructions, s.instructions()),
+		Logger:            slog.New(quiet{o.Log.Handler()}),
+		CompletionHandler: s.complete,
 		// The tools never change while the server runs, so no listChanged.
 		Capabilities: &mcp.ServerCapabilities{
 			//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have
-			Logging: &mcp.LoggingCapabilities{},
-			Tools:   &mcp.ToolCapabilities{},
+			Logging:   &mcp.LoggingCapabilities{},
+			Tools:     &mcp.ToolCapabilities{},
+			Resources: &mcp.ResourceCapabilities{ListChanged: true},
 		},
-	}
-	s.options.Capabilities.Resources = &mcp.ResourceCapabilities{ListChanged: o.Workspaces != nil}
-	if o.Workspaces != nil {
-		s.options.CompletionHandler = s.complete
 	}
 	s.self = &mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}
 	if o.Name != "" {
 		s.self.Name, s.self.Title = o.Name, o.Name
 	}
 	s.addTools()
-	if o.Workspaces != nil {
-		s.addFileTools()
-		o.Supervisor.OnExpiry(s.filesChanged)
-	}
+	o.Supervisor.OnExpiry(s.filesChanged)
 	return s
 }
 
@@ -136,10 +128,8 @@ func (s *Server) endpoint() *mcp.Server {
 		Name:        "outputs",
 		Title:       "Long outputs",
 		Description: "What a run printed (stdout, stderr) or gave (result) that was too long for its answer, whole.",
-	}, s.readOutput)
-	if s.workspaces != nil {
-		s.addTemplate(e)
-	}
+	}, s.readResource)
+	s.addTemplate(e)
 	return e
 }
 
@@ -247,9 +237,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 		case *mcp.ListResourcesRequest:
-			if s.workspaces != nil {
-				return s.ownResources(clientOf(ctx), req)
-			}
+			return s.ownResources(clientOf(ctx), req)
 		case *mcp.SubscriptionsListenRequest: // it lasts until it is cancelled or the server stops
 			var done func()
 			ctx, done = s.begin(ctx)

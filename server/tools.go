@@ -70,6 +70,7 @@ func (s *Server) addTools() {
 	}, s.cancelExecution)
 
 	s.addSessionTools()
+	s.addFileTools()
 }
 
 // schemaFor is T's schema. Lists are lists, never null, and a value of the

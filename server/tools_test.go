@@ -63,8 +63,8 @@ func TestToolsAreDescribedInFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Tools) != 8 {
-		t.Errorf("%d tools, want 8", len(res.Tools))
+	if len(res.Tools) != 12 {
+		t.Errorf("%d tools, want 12", len(res.Tools))
 	}
 	for _, tool := range res.Tools {
 		raw, err := json.Marshal(tool.Annotations)

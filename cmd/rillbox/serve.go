@@ -73,7 +73,6 @@ func (a *app) serve(ctx context.Context) error {
 	a.logWall()
 	srv := server.New(server.Options{
 		Supervisor: engines.Supervisor,
-		Workspaces: engines.Supervisor,
 		Version:    version(),
 		Offline:    a.config.Offline,
 		Log:        a.log,
