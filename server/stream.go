@@ -67,8 +67,8 @@ type stream struct {
 type notice struct {
 	kind  job.EventKind
 	name  string // of the stage
-	text  string // of the stage
-	bytes job.Captured
+	text  string // what to say; of a stream only once it is taken
+	bytes *job.Capture
 }
 
 func newStream(ctx context.Context, session *mcp.ServerSession, token any, id string) *stream {
@@ -93,7 +93,7 @@ func (s *stream) emit(e job.Event) {
 	if e.Kind == job.Stage {
 		n.text = stageText(e)
 	} else {
-		n.add(e.Data)
+		_, _ = n.bytes.Write(e.Data) // it keeps what it can
 	}
 	select {
 	case s.wake <- struct{}{}:
@@ -117,24 +117,9 @@ func (s *stream) noticeOf(e job.Event) *notice {
 	if e.Kind == job.Stage && stages == streamStages {
 		s.pending = slices.Delete(s.pending, oldest, oldest+1)
 	}
-	n := &notice{kind: e.Kind, name: e.Text}
+	n := &notice{kind: e.Kind, name: e.Text, bytes: job.NewCapture(2 * streamHalf)}
 	s.pending = append(s.pending, n)
 	return n
-}
-
-// add adds what the guest wrote.
-func (n *notice) add(data []byte) {
-	c := &n.bytes
-	room := min(streamHalf-len(c.Head), len(data))
-	c.Head = append(c.Head, data[:room]...)
-	data = data[room:]
-	if excess := len(c.Tail) + len(data) - streamHalf; excess > 0 {
-		c.Omitted += int64(excess)
-		drop := min(excess, len(c.Tail))
-		c.Tail = append(c.Tail[:0], c.Tail[drop:]...)
-		data = data[excess-drop:]
-	}
-	c.Tail = append(c.Tail, data...)
 }
 
 // take gives what is pending. What begins a character that is not whole yet waits,
@@ -145,16 +130,18 @@ func (s *stream) take(last bool) []*notice {
 	taken := s.pending
 	s.pending = nil
 	for _, n := range taken {
-		c := &n.bytes
-		end := &c.Tail
+		if n.kind == job.Stage {
+			continue
+		}
+		c := n.bytes.Captured()
 		if c.Omitted == 0 { // the character may be in both
-			c.Head, c.Tail = append(c.Head, c.Tail...), nil
-			end = &c.Head
+			c = job.Captured{Tail: append(c.Head, c.Tail...)}
 		}
-		if cut := len(*end) - partialRune(*end); cut < len(*end) && !last {
-			s.noticeOf(job.Event{Kind: n.kind}).add((*end)[cut:])
-			*end = (*end)[:cut]
+		if cut := len(c.Tail) - partialRune(c.Tail); cut < len(c.Tail) && !last {
+			_, _ = s.noticeOf(job.Event{Kind: n.kind}).bytes.Write(c.Tail[cut:])
+			c.Tail = c.Tail[:cut]
 		}
+		n.text = textOf(c).text
 	}
 	return taken
 }
@@ -168,7 +155,9 @@ func (s *stream) close() {
 // send is the goroutine that talks to the client.
 func (s *stream) send() {
 	defer close(s.done)
-	s.started()
+	if s.id != "" {
+		s.say("info", "started", "", "started execution "+s.id)
+	}
 	began := time.Now()
 	quiet := time.NewTimer(streamQuiet)
 	defer quiet.Stop()
@@ -195,31 +184,23 @@ func (s *stream) send() {
 
 // rest waits, unless the run has ended.
 func (s *stream) rest(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-s.closing:
 	}
 }
 
-func (s *stream) started() {
-	if s.id != "" {
-		s.say("info", "started", "", "started execution "+s.id)
-	}
-}
-
 func (s *stream) tell(n *notice) {
-	if n.kind == job.Stage {
+	name := outName(s.combined)
+	switch {
+	case n.kind == job.Stage:
 		s.say("info", "stage", "", n.text)
 		return
-	}
-	name := outName(s.combined)
-	if n.kind == job.Stderr {
+	case n.kind == job.Stderr:
 		name = "stderr"
 	}
-	if text := textOf(n.bytes).text; text != "" {
-		s.say("debug", name, name+": ", text)
+	if n.text != "" {
+		s.say("debug", name, name+": ", n.text)
 	}
 }
 

@@ -459,10 +459,11 @@ func FuzzStreamKeepsEveryByte(f *testing.F) {
 		}
 		var got int64
 		for _, n := range s.pending {
-			if len(n.bytes.Head) > streamHalf || len(n.bytes.Tail) > streamHalf {
-				t.Fatalf("%d and %d bytes wait", len(n.bytes.Head), len(n.bytes.Tail))
+			c := n.bytes.Captured()
+			if len(c.Head) > streamHalf || len(c.Tail) > streamHalf {
+				t.Fatalf("%d and %d bytes wait", len(c.Head), len(c.Tail))
 			}
-			got += int64(len(n.bytes.Head)+len(n.bytes.Tail)) + n.bytes.Omitted
+			got += int64(len(c.Head)+len(c.Tail)) + c.Omitted
 		}
 		if got != int64(len(data)) {
 			t.Errorf("%d of %d bytes are accounted for", got, len(data))
