@@ -18,7 +18,8 @@ type runtimesOutput struct {
 	Rillbox  string        `json:"rillbox"`  // This server's own version
 	Offline  bool          `json:"offline"`  // True when only what is cached can be used
 	Runtimes []runtimeInfo `json:"runtimes"` // What runs programs here
-	Limits   limitsInfo    `json:"limits"`   // What one run may use
+	// Limits are what one run may use. Their names say what they are.
+	Limits map[string]float64 `json:"limits"`
 }
 
 type runtimeInfo struct {
@@ -29,43 +30,26 @@ type runtimeInfo struct {
 	Wall        string            `json:"wall"`        // The kernel's wall around programs: namespaces, landlock, deno or none
 }
 
-type limitsInfo struct {
-	TimeoutSeconds        float64 `json:"timeout_seconds"`         // A run's time when timeout_seconds is not given
-	MaxTimeoutSeconds     float64 `json:"max_timeout_seconds"`     // The most that timeout_seconds can be
-	CPUs                  float64 `json:"cpus"`                    // Processors' worth of time that a program gets
-	CPUTimeSeconds        float64 `json:"cpu_time_seconds"`        // Processor time that a program may use; 0 means as much as its time lets it
-	InstallTimeoutSeconds float64 `json:"install_timeout_seconds"` // Time for fetching and installing packages, beside the run's own
-	MemoryBytes           int64   `json:"memory_bytes"`            // Memory of a program, above what its runtime needs
-	StdoutBytes           int64   `json:"stdout_bytes"`            // What is kept of stdout
-	StderrBytes           int64   `json:"stderr_bytes"`            // What is kept of stderr
-	ResultBytes           int64   `json:"result_bytes"`            // The largest value and error
-	CodeBytes             int64   `json:"code_bytes"`              // The largest program
-	StdinBytes            int64   `json:"stdin_bytes"`             // The largest standard input
-	FileBytes             int64   `json:"file_bytes"`              // What a program may keep in its own directory, where it has one
-	Running               int     `json:"running"`                 // How many runs go on at once; more wait
-	Waiting               int     `json:"waiting"`                 // How many may wait; more are refused as busy
-}
-
 func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
 	l := s.limits
 	out := runtimesOutput{
 		Rillbox: s.version,
 		Offline: s.offline,
-		Limits: limitsInfo{
-			TimeoutSeconds:        l.Timeout.Seconds(),
-			MaxTimeoutSeconds:     l.MaxTimeout.Seconds(),
-			CPUs:                  l.CPUs,
-			CPUTimeSeconds:        l.CPUTime.Seconds(),
-			InstallTimeoutSeconds: l.InstallTimeout.Seconds(),
-			MemoryBytes:           l.Memory,
-			StdoutBytes:           l.Stdout,
-			StderrBytes:           l.Stderr,
-			ResultBytes:           l.Result,
-			CodeBytes:             l.Code,
-			StdinBytes:            l.Stdin,
-			FileBytes:             l.Disk,
-			Running:               l.Running,
-			Waiting:               l.Waiting,
+		Limits: map[string]float64{
+			"timeout_seconds":         l.Timeout.Seconds(),
+			"max_timeout_seconds":     l.MaxTimeout.Seconds(),
+			"cpus":                    l.CPUs,
+			"cpu_time_seconds":        l.CPUTime.Seconds(), // 0: as much as its time lets it
+			"install_timeout_seconds": l.InstallTimeout.Seconds(),
+			"memory_bytes":            float64(l.Memory),
+			"stdout_bytes":            float64(l.Stdout),
+			"stderr_bytes":            float64(l.Stderr),
+			"result_bytes":            float64(l.Result),
+			"code_bytes":              float64(l.Code),
+			"stdin_bytes":             float64(l.Stdin),
+			"file_bytes":              float64(l.Disk), // of its own directory
+			"running":                 float64(l.Running),
+			"waiting":                 float64(l.Waiting),
 		},
 		Runtimes: []runtimeInfo{},
 	}
@@ -77,10 +61,10 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 		}
 		out.Runtimes = append(out.Runtimes, info)
 	}
-	return answer(out, out.text()), nil
+	return answer(out, out.text(l)), nil
 }
 
-func (o runtimesOutput) text() string {
+func (o runtimesOutput) text(l job.Limits) string {
 	var b strings.Builder
 	for _, r := range o.Runtimes {
 		var versions []string
@@ -97,14 +81,13 @@ func (o runtimesOutput) text() string {
 		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s; wall: %s)\n", strings.Join(r.Languages, ", "),
 			strings.Join(versions, ", "), ready, cmp.Or(strings.Join(r.Permissions, " "), "none"), r.Wall)
 	}
-	l := o.Limits
 	processors := fmt.Sprintf("%v × a processor", l.CPUs)
-	if l.CPUTimeSeconds > 0 {
-		processors += fmt.Sprintf(", %v s of its time", l.CPUTimeSeconds)
+	if l.CPUTime > 0 {
+		processors += fmt.Sprintf(", %s of its time", seconds(l.CPUTime))
 	}
-	fmt.Fprintf(&b, "limits: %v s by default and %v s at most, %v s more for packages; %s of memory; %s; %s kept of stdout, %s of stderr; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
-		l.TimeoutSeconds, l.MaxTimeoutSeconds, l.InstallTimeoutSeconds, size(l.MemoryBytes), processors, size(l.StdoutBytes), size(l.StderrBytes),
-		size(l.ResultBytes), size(l.CodeBytes), size(l.StdinBytes), l.Running, l.Waiting)
+	fmt.Fprintf(&b, "limits: %s by default and %s at most, %s more for packages; %s of memory; %s; %s kept of stdout, %s of stderr; %s for the value; %s of code, %s of stdin; %d runs at once, %d waiting\n",
+		seconds(l.Timeout), seconds(l.MaxTimeout), seconds(l.InstallTimeout), size(l.Memory), processors, size(l.Stdout), size(l.Stderr),
+		size(l.Result), size(l.Code), size(l.Stdin), l.Running, l.Waiting)
 	network := "online: packages are fetched as needed"
 	if o.Offline {
 		network = "offline: only cached packages can be used"

@@ -50,7 +50,7 @@ func (s *Server) addTools() {
 	}, s.installPackages)
 
 	runtimes := outputFor[runtimesOutput]()
-	runtimes.Properties["limits"].Properties = nil // many, and their names say what they are
+	runtimes.Properties["limits"].AdditionalProperties = nil // names say what they are
 	addTool[runtimesArgs, runtimesOutput](s, &mcp.Tool{
 		Name:  "list_runtimes",
 		Title: "List runtimes",

@@ -165,7 +165,7 @@ func TestListRuntimes(t *testing.T) {
 	res := call(t, session, "list_runtimes", `{}`)
 	checkOutput(t, session, "list_runtimes", res)
 	out := structured[runtimesOutput](t, res)
-	if !out.Offline || out.Rillbox != "1.2.3" || out.Limits.MemoryBytes != testLimits().Memory ||
+	if !out.Offline || out.Rillbox != "1.2.3" || int64(out.Limits["memory_bytes"]) != testLimits().Memory ||
 		len(out.Runtimes) != 1 || out.Runtimes[0].Versions["pyodide"] != "314.0.7" || out.Runtimes[0].Ready || out.Runtimes[0].Wall != "namespaces" {
 		t.Errorf("got %+v", out)
 	}
