@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,15 +37,13 @@ type conn struct {
 	writing sync.Mutex // one message at a time on out
 	out     io.Writer
 
-	lines      chan []jsonrpc.Message
-	queue      []jsonrpc.Message // of the line that Read is giving out
 	inputEnded chan struct{}
 	inputErr   error // once inputEnded is closed; io.EOF for a plain end
-	closing    sync.Once
-	closed     chan struct{}
 
-	mu         sync.Mutex            // guards what follows
-	changed    chan struct{}         // closed and replaced when any of it changes
+	mu         sync.Mutex // guards what follows
+	changed    sync.Cond  // any of it
+	closed     bool
+	queue      []jsonrpc.Message     // of the line that Read is giving out
 	unwritten  int64                 // bytes that wait to be written
 	unanswered int                   // calls that were read and whose answers were not written
 	calls      map[jsonrpc.ID]*batch // of those, without an answer; nil when it came alone
@@ -65,11 +62,12 @@ type batch struct {
 }
 
 func newConn(in io.Reader, out io.Writer, most int64, log *slog.Logger) *conn {
-	return &conn{
+	c := &conn{
 		in: bufio.NewReaderSize(in, 64<<10), out: out, max: most, log: log,
-		lines: make(chan []jsonrpc.Message), inputEnded: make(chan struct{}), closed: make(chan struct{}),
-		changed: make(chan struct{}), calls: map[jsonrpc.ID]*batch{},
+		inputEnded: make(chan struct{}), calls: map[jsonrpc.ID]*batch{},
 	}
+	c.changed.L = &c.mu
+	return c
 }
 
 // Connect begins to read.
@@ -83,31 +81,28 @@ func (c *conn) SessionID() string { return "" }
 
 // Close leaves the streams open: they are the process's own.
 func (c *conn) Close() error {
-	c.closing.Do(func() { close(c.closed) })
+	c.update(func() { c.closed = true })
 	return nil
 }
 
 // Read gives the SDK the next message. At the end of the input it waits for Close:
 // told of the end, the SDK would drop the answers that are still to come.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
-	c.await(nil, func() bool { return !c.held })
-	if len(c.queue) == 0 {
-		select {
-		case c.queue = <-c.lines:
-		case <-c.closed:
-			return nil, io.EOF
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.await(func() bool { return !c.held && len(c.queue) > 0 })
+	if c.closed {
+		return nil, io.EOF
 	}
 	message := c.queue[0]
 	c.queue = c.queue[1:]
 	if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
-		c.update(func() {
-			c.call, c.held = r.ID, r.Method == "tools/call"
-			if r.Method == "initialize" {
-				c.initialize = r.ID
-			}
-		})
+		c.call, c.held = r.ID, r.Method == "tools/call"
+		if r.Method == "initialize" {
+			c.initialize = r.ID
+		}
 	}
+	c.changed.Broadcast()
 	return message, nil
 }
 
@@ -155,10 +150,8 @@ func (c *conn) writeLine(line []byte) error {
 	return err
 }
 
-// begin notes the calls among the messages of a line, or says why they are refused.
-func (c *conn) begin(messages []jsonrpc.Message, isBatch bool) *jsonrpc.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// begin notes the calls of a line, or says why they are refused. The caller holds mu.
+func (c *conn) begin(ids []jsonrpc.ID, isBatch bool) *jsonrpc.Error {
 	var b *batch
 	switch {
 	case !isBatch:
@@ -170,7 +163,7 @@ func (c *conn) begin(messages []jsonrpc.Message, isBatch bool) *jsonrpc.Error {
 		b = &batch{}
 	}
 	calls := map[jsonrpc.ID]*batch{}
-	for _, id := range callsIn(messages) {
+	for _, id := range ids {
 		if _, twice := calls[id]; twice {
 			return invalid("two requests of batches have the id %v", id.Raw())
 		}
@@ -216,25 +209,12 @@ func (c *conn) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
-	close(c.changed)
-	c.changed = make(chan struct{})
+	c.changed.Broadcast()
 }
 
-// await returns when done does, the connection is closed, or time is up.
-func (c *conn) await(timeUp <-chan time.Time, done func() bool) {
-	for {
-		c.mu.Lock()
-		ok, changed := done(), c.changed
-		c.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-changed:
-		case <-c.closed:
-			return
-		case <-timeUp:
-			return
-		}
+// await returns when done does, or the connection is closed. The caller holds mu.
+func (c *conn) await(done func() bool) {
+	for !done() && !c.closed {
+		c.changed.Wait()
 	}
 }

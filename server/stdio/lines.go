@@ -29,18 +29,23 @@ func (c *conn) readLines() {
 	}
 }
 
-// give hands the messages of a line to Read, once there is room for their answers.
+// give hands the messages of a line to Read, once there is room for their answers, and
+// returns when it has them.
 func (c *conn) give(messages []jsonrpc.Message, isBatch bool) {
-	if len(callsIn(messages)) > 0 {
-		c.await(nil, func() bool { return c.unwritten <= maxUnwritten && c.unanswered < maxUnanswered })
+	c.mu.Lock()
+	calls := callsIn(messages)
+	if len(calls) > 0 {
+		c.await(func() bool { return c.unwritten <= maxUnwritten && c.unanswered < maxUnanswered })
 	}
-	if refusal := c.begin(messages, isBatch); refusal != nil {
+	refusal := c.begin(calls, isBatch)
+	if refusal == nil {
+		c.queue = messages
+		c.changed.Broadcast()
+		c.await(func() bool { return len(c.queue) == 0 })
+	}
+	c.mu.Unlock()
+	if refusal != nil {
 		c.refuse(noID, refusal)
-		return
-	}
-	select {
-	case c.lines <- messages:
-	case <-c.closed:
 	}
 }
 

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -13,15 +14,17 @@ import (
 
 // messagesOf are all messages of a connection's input. Nobody answers them.
 func messagesOf(c *conn) (all []jsonrpc.Message) {
-	go c.readLines()
+	go func() {
+		c.readLines()
+		c.Close()
+	}()
 	for {
-		select {
-		case messages := <-c.lines:
-			c.update(func() { c.unanswered = 0 })
-			all = append(all, messages...)
-		case <-c.inputEnded:
+		message, err := c.Read(context.Background())
+		if err != nil {
 			return all
 		}
+		c.update(func() { c.unanswered, c.held = 0, false })
+		all = append(all, message)
 	}
 }
 

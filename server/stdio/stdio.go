@@ -72,7 +72,10 @@ func Serve(ctx context.Context, s Server, in io.Reader, out io.Writer, log *slog
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	c.await(time.After(goodbye), func() bool { return c.unanswered == 0 })
+	time.AfterFunc(goodbye, func() { c.Close() })
+	c.mu.Lock()
+	c.await(func() bool { return c.unanswered == 0 })
+	c.mu.Unlock()
 	closed := make(chan struct{})
 	go func() { defer close(closed); session.Close() }()
 	select {
