@@ -233,11 +233,7 @@ func kindOf(raw json.RawMessage) string {
 var kinds = map[byte]string{'{': "an object", '[': "a list", '"': "a string", 't': "a boolean", 'f': "a boolean", 'n': "null"}
 
 func outerKind(raw json.RawMessage) string {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return "nothing"
-	}
-	return cmp.Or(kinds[raw[0]], "a number")
+	return cmp.Or(kinds[bytes.TrimSpace(raw)[0]], "a number")
 }
 
 // valueOr is the value of an argument, otherwise where it is absent.

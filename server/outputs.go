@@ -96,12 +96,9 @@ func shareOf(most int, sizes []int) int {
 	return sizes[len(sizes)-1]
 }
 
-// shortened leaves out more of the middle, down to most bytes.
+// shortened leaves out more of the middle, down to most bytes, which it has more than.
 func shortened(c job.Captured, most int) job.Captured {
 	have := len(c.Head) + len(c.Tail)
-	if have <= most {
-		return c
-	}
 	head := c.Head
 	if c.Omitted == 0 { // one text, which is cut in two here
 		head = slices.Concat(c.Head, c.Tail)

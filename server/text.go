@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/docker/go-units"
+
 	"rillbox/supervisor/job"
 )
 
@@ -119,11 +121,7 @@ func size(n int64) string {
 	if n < 1<<10 {
 		return several(n, "byte")
 	}
-	rounded, unit := float64(n)/(1<<10), 0
-	for ; rounded >= 1<<10 && unit < 2; unit++ {
-		rounded /= 1 << 10
-	}
-	return short(rounded) + []string{" KiB", " MiB", " GiB"}[unit]
+	return strings.Replace(units.CustomSize("%.1f %s", float64(n), 1<<10, []string{"", "KiB", "MiB", "GiB"}), ".0 ", " ", 1)
 }
 
 func short(f float64) string {

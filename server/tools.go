@@ -87,8 +87,25 @@ func schemaFor[T any]() *jsonschema.Schema {
 	if err != nil { // T is one of this package's own types
 		panic(fmt.Sprintf("schema of %T: %v", *new(T), err))
 	}
-	plain(schema)
+	visit(schema, func(s *jsonschema.Schema) {
+		// "or null" was inferred from pointers and slices: what is absent is left out.
+		if len(s.Types) == 2 && s.Types[0] == "null" {
+			s.Type, s.Types = s.Types[1], nil
+		}
+	})
 	return schema
+}
+
+// visit calls change for all parts of a schema, the inner ones first.
+func visit(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
+	if s == nil {
+		return
+	}
+	visit(s.Items, change)
+	for _, property := range s.Properties {
+		visit(property, change)
+	}
+	change(s)
 }
 
 func oneOf[T ~string](values ...T) *jsonschema.Schema {
@@ -103,39 +120,16 @@ func oneOf[T ~string](values ...T) *jsonschema.Schema {
 // pays for what tools/list says.
 func outputFor[T any]() *jsonschema.Schema {
 	schema := schemaFor[T]()
-	bare(schema)
-	return schema
-}
-
-func bare(s *jsonschema.Schema) {
-	if s == nil {
-		return
-	}
-	s.Required = nil
-	if s.Properties != nil {
-		s.AdditionalProperties = nil
-	}
-	bare(s.Items)
-	for name, property := range s.Properties {
-		if bare(property); name == "packages" { // install_packages tells what is in it
-			property.Items.Properties = nil
+	visit(schema, func(s *jsonschema.Schema) {
+		s.Required = nil
+		if s.Properties != nil {
+			s.AdditionalProperties = nil
 		}
-	}
-}
-
-// plain takes "or null" away wherever it was inferred (from pointers, and from
-// slices of structs): what is absent is left out.
-func plain(s *jsonschema.Schema) {
-	if s == nil {
-		return
-	}
-	if len(s.Types) == 2 && s.Types[0] == "null" {
-		s.Type, s.Types = s.Types[1], nil
-	}
-	plain(s.Items)
-	for _, property := range s.Properties {
-		plain(property)
-	}
+		if packages := s.Properties["packages"]; packages != nil { // install_packages tells what is in it
+			packages.Items.Properties = nil
+		}
+	})
+	return schema
 }
 
 // granted says whether the operator granted any permission: without one, run_code has
