@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -29,76 +28,49 @@ share it, also at once; what a living process uses is never removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCacheInfo(a), newCacheVerify(a), newCacheTrim(a), newCacheClear(a))
-	return cmd
-}
-
-func newCacheInfo(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "info", Short: "Say what the cache holds", Args: cobra.NoArgs,
-		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
-			info, err := store.Info()
-			if err != nil {
-				return fmt.Errorf("cannot look at the cache: %w", err)
-			}
-			return printInfo(cmd.OutOrStdout(), info)
-		}),
+	sub := func(use, short string, body func(*cobra.Command, *cache.Cache) error) *cobra.Command {
+		c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: a.withCache(body)}
+		cmd.AddCommand(c)
+		return c
 	}
-}
-
-func newCacheVerify(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "verify", Short: "Hash every entry anew, and remove those that are corrupt", Args: cobra.NoArgs,
-		Long: `Hash every entry anew: runtimes, snapshots, packages, install plans and what is
+	sub("info", "Say what the cache holds", printInfo)
+	sub("verify", "Hash every entry anew, and remove those that are corrupt", verifyCache).Long = `Hash every entry anew: runtimes, snapshots, packages, install plans and what is
 compiled. Those that are corrupt are removed; they are fetched or made again when
-they are wanted next. The exit status is 1 if there were any.`,
-		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
-			report, err := store.Verify(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("cannot verify the cache: %w", err)
-			}
-			out := cmd.OutOrStdout()
-			for _, entry := range report.Corrupt {
-				fmt.Fprintln(out, "corrupt, removed:", job.ShowLine(entry, 4096))
-			}
-			for _, entry := range report.Left {
-				fmt.Fprintln(out, "corrupt:", job.ShowLine(entry, 4096))
-			}
-			corrupt := len(report.Corrupt) + len(report.Left)
-			fmt.Fprintf(out, "%d entries checked, %d corrupt, %d removed\n", report.Checked, corrupt, len(report.Corrupt))
-			fmt.Fprint(out, unknownModules(report.Unknown))
-			if corrupt > 0 {
-				return exitStatus(1)
-			}
-			return nil
-		}),
-	}
-}
-
-func newCacheTrim(a *app) *cobra.Command {
+they are wanted next. The exit status is 1 if there were any.`
 	var limit int64
-	cmd := &cobra.Command{
-		Use: "trim", Short: "Remove what was not used for longest, down to a size", Args: cobra.NoArgs,
-		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
-			if !cmd.Flags().Changed("max") {
-				limit = a.config.CacheMaxBytes
-			}
-			freed, err := store.Trim(cmd.Context(), limit)
-			return printFreed(cmd.OutOrStdout(), freed, err)
-		}),
-	}
-	cmd.Flags().Var(size(&limit, 0), "max", "`SIZE` to trim to, such as 2GiB (default: cache_max_bytes)")
+	sub("trim", "Remove what was not used for longest, down to a size", func(cmd *cobra.Command, store *cache.Cache) error {
+		if !cmd.Flags().Changed("max") {
+			limit = a.config.CacheMaxBytes
+		}
+		freed, err := store.Trim(cmd.Context(), limit)
+		return printFreed(cmd, freed, err)
+	}).Flags().Var(size(&limit, 0), "max", "`SIZE` to trim to, such as 2GiB (default: cache_max_bytes)")
+	sub("clear", "Remove everything", func(cmd *cobra.Command, store *cache.Cache) error {
+		freed, err := store.Clear(cmd.Context())
+		return printFreed(cmd, freed, err)
+	})
 	return cmd
 }
 
-func newCacheClear(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "clear", Short: "Remove everything", Args: cobra.NoArgs,
-		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
-			freed, err := store.Clear(cmd.Context())
-			return printFreed(cmd.OutOrStdout(), freed, err)
-		}),
+func verifyCache(cmd *cobra.Command, store *cache.Cache) error {
+	report, err := store.Verify(cmd.Context())
+	if err != nil {
+		return fmt.Errorf("cannot verify the cache: %w", err)
 	}
+	out := cmd.OutOrStdout()
+	for _, entry := range report.Corrupt {
+		fmt.Fprintln(out, "corrupt, removed:", job.ShowLine(entry, 4096))
+	}
+	for _, entry := range report.Left {
+		fmt.Fprintln(out, "corrupt:", job.ShowLine(entry, 4096))
+	}
+	corrupt := len(report.Corrupt) + len(report.Left)
+	fmt.Fprintf(out, "%d entries checked, %d corrupt, %d removed\n", report.Checked, corrupt, len(report.Corrupt))
+	fmt.Fprint(out, unknownModules(report.Unknown))
+	if corrupt > 0 {
+		return exitStatus(1)
+	}
+	return nil
 }
 
 // openCache opens the cache that the settings name.
@@ -122,7 +94,12 @@ func (a *app) withCache(body func(*cobra.Command, *cache.Cache) error) func(*cob
 	}
 }
 
-func printInfo(w io.Writer, info cache.Info) error {
+func printInfo(cmd *cobra.Command, store *cache.Cache) error {
+	info, err := store.Info()
+	if err != nil {
+		return fmt.Errorf("cannot look at the cache: %w", err)
+	}
+	w := cmd.OutOrStdout()
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "kind\tentries\tsize")
 	for _, kind := range slices.Sorted(maps.Keys(info.Kinds)) {
@@ -133,7 +110,7 @@ func printInfo(w io.Writer, info cache.Info) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(w, unknownModules(info.Unknown))
+	_, err = fmt.Fprint(w, unknownModules(info.Unknown))
 	return err
 }
 
@@ -145,7 +122,7 @@ func unknownModules(n int) string {
 	return fmt.Sprintf("%d modules that an earlier version fetched can't be verified, and are not used; `rillbox cache clear` removes them\n", n)
 }
 
-func printFreed(w io.Writer, freed cache.Freed, err error) error {
+func printFreed(cmd *cobra.Command, freed cache.Freed, err error) error {
 	if err != nil {
 		return fmt.Errorf("cannot make the cache smaller: %w", err)
 	}
@@ -153,7 +130,7 @@ func printFreed(w io.Writer, freed cache.Freed, err error) error {
 	if freed.InUse > 0 {
 		inUse = fmt.Sprintf("; %d are in use by a living process", freed.InUse)
 	}
-	_, err = fmt.Fprintf(w, "%d entries removed, %s freed, %s left%s\n", freed.Entries, megabytes(freed.Bytes), megabytes(freed.Kept), inUse)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d entries removed, %s freed, %s left%s\n", freed.Entries, megabytes(freed.Bytes), megabytes(freed.Kept), inUse)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rillbox/cache"
 	"rillbox/cmd/rillbox/terminal"
 	"rillbox/deno/binary"
 	"rillbox/pyodide"
@@ -22,36 +23,29 @@ func newWhichCommand(a *app) *cobra.Command {
 		Hidden:    true,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"deno", "pyodide"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := a.openCache()
-			if err != nil {
-				return err
-			}
-			defer store.Close()
+		RunE: a.withCache(func(cmd *cobra.Command, store *cache.Cache) error {
 			progress := terminal.NewProgress(a.quiet)
 			defer progress.Clear()
 			tell := func(stage string, done, total int64) {
 				progress.Show(job.Event{Text: stage, Done: done, Total: total})
 			}
-			var path string
-			if args[0] == "deno" {
-				var located binary.Binary
-				located, err = binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
-				path = located.Path
-			} else {
-				var distribution pyodide.Distribution
-				distribution, err = pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
-					Cache: store, Path: a.config.PyodidePath, CDN: a.config.CDNURL, Progress: tell,
-				})
-				path = distribution.Dir
+			if cmd.Flags().Arg(0) == "deno" {
+				found, err := binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
+				return printPath(cmd, found.Path, err)
 			}
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
-			return err
-		},
+			found, err := pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
+				Cache: store, Path: a.config.PyodidePath, CDN: a.config.CDNURL, Progress: tell,
+			})
+			return printPath(cmd, found.Dir, err)
+		}),
 	}
 	a.config.bindFlags(cmd.Flags(), ofRun)
 	return cmd
+}
+
+func printPath(cmd *cobra.Command, path string, err error) error {
+	if err == nil {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
+	}
+	return err
 }
