@@ -44,10 +44,11 @@ func (p *piped) Next() (string, error) {
 		}
 		p.ended = err == io.EOF
 		blank := strings.TrimSpace(cell) == ""
+		continues := p.continues != nil && p.continues.MatchString(line)
 		switch {
 		case line == "" && blank:
 			return "", io.EOF
-		case line == "" || !blank && (len(cell) > p.limit || !p.continued(line) && !p.unfinished(cell)):
+		case line == "" || !blank && (len(cell) > p.limit || !continues && !p.unfinished(cell)):
 			p.ahead = line
 			return cell, nil
 		case blank:
@@ -60,9 +61,4 @@ func (p *piped) Next() (string, error) {
 			return cell, nil
 		}
 	}
-}
-
-// continued says that a line clearly belongs to the statement before it.
-func (p *piped) continued(line string) bool {
-	return p.continues != nil && p.continues.MatchString(line)
 }

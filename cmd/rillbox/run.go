@@ -123,13 +123,11 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	running, stopRun := context.WithCancel(ctx)
 	defer stopRun()
 	out.Stop = stopRun
-	typing, typed := context.WithCancel(ctx)
-	defer typed()
 	if stdin != nil && terminal.Is(os.Stdin) {
-		stdin = terminal.Keyboard{Context: typing}
+		stdin = terminal.Keyboard{Context: running}
 	}
 	result, err := engines.Run(running, program, supervisor.Call{Streams: job.Streams{Stdin: stdin, Emit: out.Emit}})
-	typed()
+	stopRun()
 	out.End()
 	if out.Failed != nil {
 		return out.Failed

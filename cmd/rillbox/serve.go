@@ -14,10 +14,8 @@ import (
 
 	"rillbox/server"
 	"rillbox/server/stdio"
-
-	"rillbox/supervisor/launcher"
-
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/launcher"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -46,19 +44,17 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
     "command": "rillbox", "args": ["serve"],
     "env": {"DENO_PERMISSION_ARGS": "--allow-net=api.github.com"}}}}`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.serve(cmd.Context())
-		},
+		RunE: a.serve,
 	}
 	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory", "workspace")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context) error {
+func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	if err := keepStdoutForMCP(); err != nil {
 		return err
 	}
-	ctx, stop := untilEnded(ctx)
+	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -72,11 +68,10 @@ func (a *app) serve(ctx context.Context) error {
 	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", formatShared(engines.shared))
 	a.logWall()
 	srv := server.New(server.Options{
-		Supervisor: engines.Supervisor,
-		Version:    version(),
-		Offline:    a.config.Offline,
-		Log:        a.log,
-
+		Supervisor:   engines.Supervisor,
+		Version:      version(),
+		Offline:      a.config.Offline,
+		Log:          a.log,
 		Name:         a.config.ServerName,
 		Instructions: a.config.ServerInstructions,
 	})

@@ -26,9 +26,7 @@ func newSetupCommand(a *app) *cobra.Command {
 Packages are fetched by the programs that use them, at their first run.`,
 		Example: `  rillbox setup
   rillbox setup python`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.setup(cmd, args)
-		},
+		RunE: a.setup,
 	}
 	a.config.bindFlags(cmd.Flags(), ofRun)
 	return cmd
