@@ -77,7 +77,7 @@ func (c check) bad() bool { return c.Problem != "" && !c.Lesser }
 
 // examine makes all checks.
 func (a *app) examine(ctx context.Context) ([]check, error) {
-	a.config.Warm = 0 // nothing runs after it
+	a.config.Engine.Warm = 0 // nothing runs after it
 	var shares []check
 	if a.config.Workspace.Path != "" {
 		shares = []check{a.examineWorkspace()}
@@ -140,7 +140,7 @@ func (a *app) examineWall() check {
 	if offered.Level < launcher.Namespaces {
 		c.Problem, c.Lesser = c.Detail, true
 	}
-	if a.config.WithoutSecondWall {
+	if a.config.Engine.WithoutSecondWall {
 		c.Problem, c.Lesser = "programs start without it, as without_second_wall says", true
 	}
 	return c

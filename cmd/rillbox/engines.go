@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"rillbox/cache"
-	"rillbox/cache/egress"
-	"rillbox/deno"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
@@ -61,7 +59,7 @@ func (c *config) checkWall(offered launcher.Support) error {
 	switch {
 	case c.Wall <= launcher.Deno:
 		return nil // every machine has it
-	case c.WithoutSecondWall:
+	case c.Engine.WithoutSecondWall:
 		less = "without_second_wall leaves it out"
 	case c.grantsAll():
 		less = "programs with --allow-all have none"
@@ -95,21 +93,12 @@ func (c *config) unenforced(offered launcher.CgroupSupport, tellsCPU bool) (list
 }
 
 func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logger) ([]job.Toolchain, error) {
-	common := deno.Options{
-		Cache:             store,
-		DenoPath:          c.DenoPath,
-		Env:               c.Variables,
-		Policy:            c.policy(),
-		WithoutSecondWall: c.WithoutSecondWall,
-		Limits:            c.Limits,
-		Warm:              c.Warm,
-		Workspace:         workspace,
-		Log:               log,
-	}
+	options := c.Engine
+	options.Cache, options.Limits, options.Workspace, options.Log = store, c.Limits, workspace, log
 	var toolchains []job.Toolchain
 	for _, kind := range engineKinds {
-		common.Permissions = *c.Permissions[kind.name]
-		t, err := kind.open(c, common)
+		options.Permissions = *c.Permissions[kind.name]
+		t, err := kind.open(options)
 		if err != nil {
 			for _, t := range toolchains {
 				t.Close()
@@ -119,16 +108,6 @@ func (c *config) toolchains(store *cache.Cache, workspace string, log *slog.Logg
 		toolchains = append(toolchains, t)
 	}
 	return toolchains, nil
-}
-
-// policy is what may be fetched for programs.
-func (c *config) policy() egress.Policy {
-	return egress.Policy{
-		Allow:         c.AllowPackages,
-		Deny:          c.DenyPackages,
-		NoFetch:       !c.FetchPackages,
-		MinReleaseAge: c.MinReleaseAge,
-	}
 }
 
 // Close ends all children first, then gives the cache and the runs' directory up.

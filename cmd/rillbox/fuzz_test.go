@@ -41,7 +41,7 @@ func FuzzConfig(f *testing.F) {
 			}
 			return
 		}
-		_ = c.policy().Validate()
+		_ = c.Engine.Policy.Validate()
 		var written strings.Builder
 		if err := c.print(&written); err != nil {
 			t.Fatalf("%q can't be written: %v", text, err)

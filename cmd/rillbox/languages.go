@@ -21,8 +21,8 @@ type engineKind struct {
 	name      string
 	languages []job.LanguageInfo
 	runtimes  string // what setup fetches
-	// open makes the engine; what all engines need is given.
-	open func(*config, deno.Options) (job.Toolchain, error)
+	// open makes the engine with the options of all, of which it takes its own.
+	open func(pyodide.Options) (job.Toolchain, error)
 }
 
 var engineKinds = []engineKind{
@@ -30,14 +30,9 @@ var engineKinds = []engineKind{
 	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
 }
 
-func openDeno(c *config, o deno.Options) (job.Toolchain, error) {
-	o.AllowImport = c.AllowImport
-	return deno.New(o)
-}
+func openDeno(o pyodide.Options) (job.Toolchain, error) { return deno.New(o.Options) }
 
-func openPyodide(c *config, o deno.Options) (job.Toolchain, error) {
-	return pyodide.New(pyodide.Options{Options: o, Path: c.PyodidePath, IndexURL: c.IndexURL, CDN: c.CDNURL, LeaveImages: c.once})
-}
+func openPyodide(o pyodide.Options) (job.Toolchain, error) { return pyodide.New(o) }
 
 // titles are the names of the kind's languages, as in a sentence.
 func (k engineKind) titles() string {

@@ -29,7 +29,7 @@ func sessionIn(t *testing.T, name job.Language) *repl {
 		t.Fatal(err)
 	}
 	a := &app{config: newConfig(), log: cachetest.Logger(t), quiet: true}
-	a.config.CacheDir, a.config.Warm = dir, 0
+	a.config.CacheDir, a.config.Engine.Warm = dir, 0
 	engines, err := a.open()
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 		limits.Timeout, limits.MaxTimeout = unlimited, unlimited
 	}
 	limits.SessionIdle, limits.MaxSessionIdle = unlimited, unlimited // a person may think
-	a.config.Warm = 0                                                // no other program follows
+	a.config.Engine.Warm = 0                                         // no other program follows
 
 	r := &repl{a: a, language: language, typed: terminal.Is(os.Stdin) && terminal.Is(os.Stdout) && os.Getenv("TERM") != "dumb"}
 	ending := []os.Signal{syscall.SIGTERM, syscall.SIGHUP}

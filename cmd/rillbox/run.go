@@ -107,7 +107,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
-	a.config.Warm, a.config.once = 0, true
+	a.config.Engine.Warm, a.config.Engine.LeaveImages = 0, true
 	engines, err := a.open()
 	if err != nil {
 		return err

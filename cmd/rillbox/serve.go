@@ -113,7 +113,7 @@ func (a *app) exitAfter(limit time.Duration, ctx context.Context, ended <-chan s
 func (a *app) logWall() {
 	wall := launcher.Offered()
 	switch {
-	case a.config.WithoutSecondWall:
+	case a.config.Engine.WithoutSecondWall:
 		a.log.Warn("programs start without the kernel's wall, as without_second_wall says")
 	case wall.Level < launcher.Namespaces:
 		a.log.Warn("the wall around programs is not the best one", "wall", wall.Level.String(), "why", wall.Detail)

@@ -12,13 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 
 	"rillbox/cache"
 	"rillbox/deno/permission"
+	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
@@ -33,27 +33,20 @@ type config struct {
 	CacheMaxBytes int64
 	Offline       bool
 
-	Wall              launcher.Level
-	WithoutSecondWall bool
-	Workspace         supervisor.Shared
+	Wall      launcher.Level
+	Workspace supervisor.Shared
 
-	DenoPath, PyodidePath          string
+	Engine                         pyodide.Options                    // of all engines; toolchains fills in the rest
 	Permissions                    map[string]*permission.Permissions // by the name of the engineKind
-	AllowImport                    []string
-	Env, Variables                 []string // those of EnvFile and Env
+	Env                            []string
 	EnvFile                        string
-	AllowPackages, DenyPackages    []string
 	FetchPackages                  bool
-	MinReleaseAge                  time.Duration
-	IndexURL, CDNURL               string
-	Warm                           int
 	Output                         int64
 	StdoutSize, StderrSize         int64 // notSet means Output
 	Limits                         job.Limits
 	LogLevel                       string
 	ServerName, ServerInstructions string
 
-	once     bool   // one program runs and nothing after it
 	file     string // the TOML file read, "" when there is none
 	settings []setting
 }
@@ -88,7 +81,6 @@ func newConfig() *config {
 	c := &config{
 		CacheMaxBytes: 10 << 30,
 		FetchPackages: true,
-		Warm:          1,
 		Output:        1 << 20,
 		StdoutSize:    notSet,
 		StderrSize:    notSet,
@@ -96,6 +88,7 @@ func newConfig() *config {
 		LogLevel:      "info",
 		Permissions:   map[string]*permission.Permissions{},
 	}
+	c.Engine.Warm = 1
 	add := func(key string, v pflag.Value, help string) {
 		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 		if strings.HasSuffix(key, "_permission_args") {
@@ -106,25 +99,25 @@ func newConfig() *config {
 	add("cache_dir", text(&c.CacheDir), "where runtimes and packages are kept")
 	add("cache_max_bytes", size(&c.CacheMaxBytes, 0), "trim the cache to this size by last use; 0 means no limit")
 	add("offline", boolean(&c.Offline), "use the cache only, never the network")
-	add("deno", text(&c.DenoPath), "a Deno binary of your own, of the pinned version")
-	add("pyodide", text(&c.PyodidePath), "a Pyodide directory of your own, of the pinned version")
+	add("deno", text(&c.Engine.DenoPath), "a Deno binary of your own, of the pinned version")
+	add("pyodide", text(&c.Engine.Path), "a Pyodide directory of your own, of the pinned version")
 	for _, kind := range engineKinds {
 		c.Permissions[kind.name] = &permission.Permissions{}
 		add(kind.name+"_permission_args", flags{c.Permissions[kind.name]}, "Deno permission flags for "+kind.titles())
 	}
 	add("wall", scalar[launcher.Level]{&c.Wall, "level", launcher.ParseLevel, launcher.Level.String}, "the least wall that programs may start behind: namespaces, landlock or deno; best takes what the machine offers")
-	add("without_second_wall", boolean(&c.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
+	add("without_second_wall", boolean(&c.Engine.WithoutSecondWall), "start programs without the kernel's wall around them, also those that may read and write the same directory")
 	add("workspace", directory(&c.Workspace), "directory that programs and sessions have as their current one, to read and write; with :ro, to read only")
 	add(secretSetting, &variables{list{p: &c.Env}}, "environment variables that programs get: NAME for the one that rillbox has, or NAME=value, which nothing shows again")
 	add("env_file", text(&c.EnvFile), "file with more of them, one NAME=value a line, for secrets; env outweighs it")
-	add("allow_import", &list{p: &c.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
-	add("allow_packages", &list{p: &c.AllowPackages}, "the only packages and hosts that may be used, as globs; empty means any")
-	add("deny_packages", &list{p: &c.DenyPackages}, "packages and hosts that may not be used, as globs")
+	add("allow_import", &list{p: &c.Engine.AllowImport}, "hosts that https: imports may reach; empty means Deno's default list")
+	add("allow_packages", &list{p: &c.Engine.Policy.Allow}, "the only packages and hosts that may be used, as globs; empty means any")
+	add("deny_packages", &list{p: &c.Engine.Policy.Deny}, "packages and hosts that may not be used, as globs")
 	add("fetch_packages", boolean(&c.FetchPackages), "fetch packages for programs; false means only those in the cache")
-	add("min_release_age", duration(&c.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
-	add("index_url", text(&c.IndexURL), "Python package index; empty means the one that pip is configured for")
-	add("cdn_url", text(&c.CDNURL), "base URL of Pyodide's own packages; empty means its CDN")
-	add("warm", count(&c.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
+	add("min_release_age", duration(&c.Engine.Policy.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
+	add("index_url", text(&c.Engine.IndexURL), "Python package index; empty means the one that pip is configured for")
+	add("cdn_url", text(&c.Engine.CDN), "base URL of Pyodide's own packages; empty means its CDN")
+	add("warm", count(&c.Engine.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
 	add("cpu_time", duration(&c.Limits.CPUTime), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
@@ -253,10 +246,11 @@ func (c *config) complete() error {
 	if err != nil {
 		return fmt.Errorf("cannot tell where to keep the cache: %w; set RILLBOX_CACHE_DIR", err)
 	}
-	if c.Variables, err = readVariables(c.EnvFile); err != nil {
+	if c.Engine.Env, err = readVariables(c.EnvFile); err != nil {
 		return err
 	}
-	c.Variables = append(c.Variables, c.Env...)
+	c.Engine.Env = append(c.Engine.Env, c.Env...)
+	c.Engine.Policy.NoFetch = !c.FetchPackages
 	c.Limits.Stdout, c.Limits.Stderr = c.Output, c.Output
 	if c.StdoutSize != notSet {
 		c.Limits.Stdout = c.StdoutSize

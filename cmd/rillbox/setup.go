@@ -46,7 +46,7 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()
-	a.config.Warm = 0
+	a.config.Engine.Warm = 0
 	engines, err := a.open()
 	if err != nil {
 		return err

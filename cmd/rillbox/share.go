@@ -60,7 +60,7 @@ func (a *app) checkShared(path string, readOnly bool) error {
 // configuration; empty when there is none.
 func (a *app) ownFileIn(dir string) string {
 	executable, _ := os.Executable() // "" is in no directory
-	for _, own := range []string{executable, a.config.DenoPath, a.config.PyodidePath, a.config.file} {
+	for _, own := range []string{executable, a.config.Engine.DenoPath, a.config.Engine.Path, a.config.file} {
 		if own != "" && contains(dir, own) {
 			return own
 		}

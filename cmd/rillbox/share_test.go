@@ -137,7 +137,7 @@ func TestWriteGrantsHoldNothingThatIsExecuted(t *testing.T) {
 	}
 	for granted, refused := range map[string]bool{"tools": true, "settings": true, "granted": true, "out": false, "out/cache": false} {
 		a := &app{config: newConfig()}
-		a.config.DenoPath, a.config.file = filepath.Join(dir, "tools/deno"), filepath.Join(dir, "settings/config.toml")
+		a.config.Engine.DenoPath, a.config.file = filepath.Join(dir, "tools/deno"), filepath.Join(dir, "settings/config.toml")
 		a.config.CacheDir = filepath.Join(dir, "granted/link/cache")
 		if *a.config.Permissions["pyodide"], err = permission.Parse([]string{"--allow-write=" + filepath.Join(dir, granted)}); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"rillbox/deno"
+	"rillbox/pyodide"
 	"rillbox/supervisor/job"
 )
 
@@ -31,7 +31,7 @@ func init() {
 			Banner: "Shout ${shout}", Prompt: "! ", More: "  ", Exits: []string{"enough"},
 			Probe: `{"whisper": "it can only shout"}`, Endless: "wait",
 		}},
-		open: func(*config, deno.Options) (job.Toolchain, error) { return shout{}, nil },
+		open: func(pyodide.Options) (job.Toolchain, error) { return shout{}, nil },
 	})
 }
 

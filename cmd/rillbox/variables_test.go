@@ -29,12 +29,12 @@ func TestVariablesAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"A": "1", "B": "two words", "C": "it''s", "D": "x=y, z#", "NAMED": "ours", "E": "", "F": "a=b"}
-	if got := permission.Variables(c.Variables); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := permission.Variables(c.Engine.Env); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c, err = load(t, `env = ["A=x,y", "TZ"]`, nil)
-	if want := []string{"A=x,y", "TZ"}; err != nil || !slices.Equal(c.Variables, want) {
-		t.Errorf("%q, %v; want %q", c.Variables, err, want)
+	if want := []string{"A=x,y", "TZ"}; err != nil || !slices.Equal(c.Engine.Env, want) {
+		t.Errorf("%q, %v; want %q", c.Engine.Env, err, want)
 	}
 }
 

@@ -30,11 +30,11 @@ func newWhichCommand(a *app) *cobra.Command {
 				progress.Show(job.Event{Text: stage, Done: done, Total: total})
 			}
 			if cmd.Flags().Arg(0) == "deno" {
-				found, err := binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.DenoPath, Progress: tell})
+				found, err := binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.Engine.DenoPath, Progress: tell})
 				return printPath(cmd, found.Path, err)
 			}
 			found, err := pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
-				Cache: store, Path: a.config.PyodidePath, CDN: a.config.CDNURL, Progress: tell,
+				Cache: store, Path: a.config.Engine.Path, CDN: a.config.Engine.CDN, Progress: tell,
 			})
 			return printPath(cmd, found.Dir, err)
 		}),
