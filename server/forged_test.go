@@ -111,7 +111,7 @@ func TestForgedNamesOfFiles(t *testing.T) {
 	for _, name := range forgeries {
 		files = append(files, workspace.File{Name: name})
 	}
-	for _, content := range fileLinks(first, files) {
+	for _, content := range linksTo(first, files) {
 		link := content.(*mcp.ResourceLink)
 		unforged(t, "a link", link.Name+link.Title+link.Description+link.URI)
 	}

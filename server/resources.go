@@ -32,8 +32,6 @@ const (
 	maxResource = 16 << 20
 	// resourcePage is how many resources a page of a list has.
 	resourcePage = 500
-	// maxLinks is how many files a result links to.
-	maxLinks = 32
 )
 
 func (s *Server) addTemplate(e *mcp.Server) {
@@ -177,18 +175,6 @@ func (s *Server) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.C
 	return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{
 		Values: append([]string{}, values[:min(len(values), most)]...), Total: len(values), HasMore: len(values) > most,
 	}}, nil
-}
-
-// fileLinks are what a result gives of files that a run created or changed: a
-// link for each, up to a bound.
-func fileLinks(session string, files []workspace.File) []mcp.Content {
-	var content []mcp.Content
-	for _, f := range files[:min(len(files), maxLinks)] {
-		content = append(content, &mcp.ResourceLink{
-			URI: fileURI(session, f.Name), Name: job.ShowName(f.Name), Title: job.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: &f.Size,
-		})
-	}
-	return content
 }
 
 // filesChanged tells a client that its list of resources has changed: the SDK does,

@@ -16,6 +16,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"rillbox/server/stdio"
+	"rillbox/supervisor/job"
 	"rillbox/workspace"
 )
 
@@ -235,15 +236,21 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// linksTo are the links of an answer to files that a session's run created.
+func linksTo(session string, files []workspace.File) []mcp.Content {
+	r := &runFiles{dir: &workspace.Dir{}, changes: workspace.Changes{Created: files}}
+	return newServer(says(job.Result{}), nil).tellFiles(r, &runOutput{}, "client", session)
+}
+
 func TestFileLinks(t *testing.T) {
 	var files []workspace.File
 	for i := range maxLinks + 1 {
 		files = append(files, workspace.File{Name: fmt.Sprintf("out/%d.png", i), Size: int64(i), Type: "image/png"})
 	}
-	content := fileLinks("h", files)
+	content := linksTo("h", files)
 	link, ok := content[3].(*mcp.ResourceLink)
-	if len(content) != maxLinks || !ok || link.URI != "rillbox://sessions/h/files/out/3.png" || link.Name != "out/3.png" ||
-		link.Title != "3.png" || *link.Size != 3 || link.MIMEType != "image/png" {
+	if len(content) != maxLinks || !ok || link.URI != "rillbox://sessions/h/files/out/11.png" || link.Name != "out/11.png" ||
+		link.Title != "11.png" || *link.Size != 11 || link.MIMEType != "image/png" {
 		t.Errorf("%d links, the fourth is %+v", len(content), content[3])
 	}
 }

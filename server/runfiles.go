@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -83,13 +85,15 @@ func extensionOf(media string) string {
 const (
 	// maxFilesTold is how many files that a run made or changed its answer tells of.
 	maxFilesTold = 100
+	// maxLinks is how many of a session's files it links to.
+	maxLinks = 32
 	// maxFilesBack is how many bytes of files a run without a session gives back.
 	maxFilesBack = 1 << 20
 )
 
 // tellFiles adds the files that the run made or changed: those of a session as links
 // to read them by, others with their content, as far as there is room.
-func (s *Server) tellFiles(r *runFiles, out *runOutput, client, session string) []mcp.Content {
+func (s *Server) tellFiles(r *runFiles, out *runOutput, client, session string) (content []mcp.Content) {
 	if r.dir == nil {
 		return nil
 	}
@@ -115,18 +119,19 @@ func (s *Server) tellFiles(r *runFiles, out *runOutput, client, session string) 
 			out.note("not given back, for want of room: %s (%s in all); write less, or use a session, whose files can be read in parts.", several(int64(len(left)), "file"), size(maxFilesBack))
 		}
 	}
-	created := map[string]bool{}
-	for _, f := range r.changes.Created {
-		created[f.Name] = true
-	}
 	for _, f := range files {
 		file := changedFile{Path: f.Name, SizeBytes: f.Size, MIMEType: f.Type, Change: "changed"}
-		if created[f.Name] {
+		if slices.Contains(r.changes.Created, f) {
 			file.Change = "created"
 		}
 		switch c, ok := contents[f.Name]; {
 		case session != "":
 			file.URI = fileURI(session, f.Name)
+			if len(content) < maxLinks {
+				content = append(content, &mcp.ResourceLink{
+					URI: file.URI, Name: job.ShowName(f.Name), Title: job.ShowName(path.Base(f.Name)), MIMEType: f.Type, Size: &f.Size,
+				})
+			}
 		case ok && c.Text:
 			file.Text = string(c.Data)
 		case ok:
@@ -134,11 +139,8 @@ func (s *Server) tellFiles(r *runFiles, out *runOutput, client, session string) 
 		}
 		out.Files = append(out.Files, file)
 	}
-	if session == "" {
-		return nil
-	}
-	if r.changes.Any() {
+	if session != "" && r.changes.Any() {
 		s.filesChanged(client)
 	}
-	return fileLinks(session, files)
+	return content
 }
