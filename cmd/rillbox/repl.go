@@ -114,7 +114,7 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	}
 	defer engines.Close()
 	r.engines, r.out = engines, terminal.NewOutput(a.quiet)
-	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Fresh: true, Drawn: true}
+	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Session: true}
 	defer r.out.End()
 	if err := r.open(ctx, f.packages); err != nil {
 		return err

@@ -44,11 +44,10 @@ var textForms = []string{"text/plain", "text/markdown", "application/json", "tex
 type Gallery struct {
 	// Dir/Name-1.png is the first one's file.
 	Dir, Name string
-	// Fresh says that existing files stay, and the next free number is taken; else
-	// they are replaced, as one wants when a program is run again.
-	Fresh bool
-	// Drawn says that a picture that could be drawn is not saved.
-	Drawn bool
+	// Session says that existing files stay, and the next free number is taken, and
+	// that a picture that could be drawn is not saved; else they are replaced, as one
+	// wants when a program is run again.
+	Session bool
 
 	count   int
 	asked   bool // drawing was found out
@@ -102,7 +101,7 @@ func (o *Output) showPicture(g *Gallery, data []byte, extension string) error {
 		}
 		drawn = err == nil
 	}
-	if drawn && g.Drawn {
+	if drawn && g.Session {
 		return nil
 	}
 	path, replaced, err := g.save(data, extension)
@@ -125,7 +124,7 @@ func (g *Gallery) save(data []byte, extension string) (path string, replaced boo
 	for file == nil {
 		g.count++
 		path = filepath.Join(g.Dir, fmt.Sprintf("%s-%d%s", g.Name, g.count, extension))
-		if !g.Fresh {
+		if !g.Session {
 			err := unix.Unlink(path)
 			replaced = err == nil
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +132,7 @@ func (g *Gallery) save(data []byte, extension string) (path string, replaced boo
 			}
 		}
 		file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if err != nil && !(g.Fresh && errors.Is(err, fs.ErrExist)) {
+		if err != nil && !(g.Session && errors.Is(err, fs.ErrExist)) {
 			return path, replaced, err
 		}
 	}
