@@ -40,7 +40,7 @@ they are wanted next. The exit status is 1 if there were any.`
 	var limit int64
 	sub("trim", "Remove what was not used for longest, down to a size", func(cmd *cobra.Command, store *cache.Cache) error {
 		if !cmd.Flags().Changed("max") {
-			limit = a.config.CacheMaxBytes
+			limit = a.config.Cache.MaxBytes
 		}
 		freed, err := store.Trim(cmd.Context(), limit)
 		return printFreed(cmd, freed, err)
@@ -75,11 +75,9 @@ func verifyCache(cmd *cobra.Command, store *cache.Cache) error {
 
 // openCache opens the cache that the settings name.
 func (a *app) openCache() (*cache.Cache, error) {
-	return cache.Open(a.config.CacheDir, cache.Options{
-		MaxBytes: a.config.CacheMaxBytes,
-		Offline:  a.config.Offline,
-		Log:      a.log,
-	})
+	options := a.config.Cache
+	options.Log = a.log
+	return cache.Open(a.config.CacheDir, options)
 }
 
 // withCache is a command's body that needs nothing but the cache.

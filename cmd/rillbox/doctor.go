@@ -119,7 +119,7 @@ func (a *app) examineCache(engines *engines) check {
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s in %s", megabytes(info.Bytes), info.Dir)
-	if a.config.Offline {
+	if a.config.Cache.Offline {
 		c.Detail += ", offline"
 	}
 	return c

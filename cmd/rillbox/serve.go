@@ -67,14 +67,9 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 
 	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", formatShared(engines.shared))
 	a.logWall()
-	srv := server.New(server.Options{
-		Supervisor:   engines.Supervisor,
-		Version:      version(),
-		Offline:      a.config.Offline,
-		Log:          a.log,
-		Name:         a.config.ServerName,
-		Instructions: a.config.ServerInstructions,
-	})
+	options := a.config.Server
+	options.Supervisor, options.Version, options.Offline, options.Log = engines.Supervisor, version(), a.config.Cache.Offline, a.log
+	srv := server.New(options)
 	preparing, cancel := context.WithCancel(ctx)
 	var prepared sync.WaitGroup
 	for _, t := range engines.Toolchains() {

@@ -19,6 +19,7 @@ import (
 	"rillbox/cache"
 	"rillbox/deno/permission"
 	"rillbox/pyodide"
+	"rillbox/server"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
@@ -29,23 +30,22 @@ import (
 // value came from, and the table below would still be needed for flags, help,
 // unknown names and the values that no error may show.
 type config struct {
-	CacheDir      string
-	CacheMaxBytes int64
-	Offline       bool
+	CacheDir string
+	Cache    cache.Options // its MaxBytes and Offline
 
 	Wall      launcher.Level
 	Workspace supervisor.Shared
 
-	Engine                         pyodide.Options                    // of all engines; toolchains fills in the rest
-	Permissions                    map[string]*permission.Permissions // by the name of the engineKind
-	Env                            []string
-	EnvFile                        string
-	FetchPackages                  bool
-	Output                         int64
-	StdoutSize, StderrSize         int64 // notSet means Output
-	Limits                         job.Limits
-	LogLevel                       string
-	ServerName, ServerInstructions string
+	Engine                 pyodide.Options                    // of all engines; toolchains fills in the rest
+	Permissions            map[string]*permission.Permissions // by the name of the engineKind
+	Env                    []string
+	EnvFile                string
+	FetchPackages          bool
+	Output                 int64
+	StdoutSize, StderrSize int64 // notSet means Output
+	Limits                 job.Limits
+	LogLevel               string
+	Server                 server.Options // its Name and Instructions
 
 	file     string // the TOML file read, "" when there is none
 	settings []setting
@@ -79,7 +79,7 @@ const leastDisk = 1 << 20
 // newConfig returns the defaults.
 func newConfig() *config {
 	c := &config{
-		CacheMaxBytes: 10 << 30,
+		Cache:         cache.Options{MaxBytes: 10 << 30},
 		FetchPackages: true,
 		Output:        1 << 20,
 		StdoutSize:    notSet,
@@ -97,8 +97,8 @@ func newConfig() *config {
 		c.settings = append(c.settings, setting{key, env, v, help, "default"})
 	}
 	add("cache_dir", text(&c.CacheDir), "where runtimes and packages are kept")
-	add("cache_max_bytes", size(&c.CacheMaxBytes, 0), "trim the cache to this size by last use; 0 means no limit")
-	add("offline", boolean(&c.Offline), "use the cache only, never the network")
+	add("cache_max_bytes", size(&c.Cache.MaxBytes, 0), "trim the cache to this size by last use; 0 means no limit")
+	add("offline", boolean(&c.Cache.Offline), "use the cache only, never the network")
 	add("deno", text(&c.Engine.DenoPath), "a Deno binary of your own, of the pinned version")
 	add("pyodide", text(&c.Engine.Path), "a Pyodide directory of your own, of the pinned version")
 	for _, kind := range engineKinds {
@@ -140,8 +140,8 @@ func newConfig() *config {
 	add("running", count(&c.Limits.Running, math.MaxInt), "programs that run at once")
 	add("waiting", count(&c.Limits.Waiting, math.MaxInt), "programs that may wait for a place; more are told to come back")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
-	add("server.name", name(&c.ServerName), "what the MCP server calls itself; empty means rillbox")
-	add("server.instructions", text(&c.ServerInstructions), "what clients are told of the server, before what it says of itself")
+	add("server.name", name(&c.Server.Name), "what the MCP server calls itself; empty means rillbox")
+	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
 
