@@ -13,6 +13,10 @@ import (
 
 // instructions are sent with the answer to initialize.
 func (s *Server) instructions() string {
+	cached := "Downloaded packages stay cached."
+	if s.offline {
+		cached = "Downloaded packages stay cached, and this server is offline: only cached ones can be used."
+	}
 	return joined(
 		"Rillbox runs "+job.Listed(s.each(func(l job.LanguageInfo) string { return l.Title }), "and")+" programs in sandboxes on the user's machine. "+
 			"Run code rather than guess: for arithmetic, for data, to try a library, to check code that you wrote.",
@@ -21,7 +25,7 @@ func (s *Server) instructions() string {
 		"A run is a fresh process that keeps nothing. To work in steps, run cells in a session, which keeps variables and files: "+
 			"session_id \"default\", or a name of your choice. Its languages share its files. "+
 			"Put data into files with write_file or the files argument rather than into the code, and look at them with read_file. "+
-			"Downloaded packages stay cached"+s.offlineClause(),
+			cached,
 		s.permissions(),
 		"In structured answers: a value without a JSON form is its printed form, as a string; truncated counts the bytes that are left out of a stream; "+
 			"state says whether the state of a session outlived a cell that was ended; files of a run without a session come with their text or base64; "+
@@ -54,13 +58,6 @@ func (s *Server) installDescription() string {
 		words += "This server is offline, so it can only confirm what is cached. "
 	}
 	return words + "run_code fetches what it needs by itself: use this to check that a package exists and works here, or to get a slow download done before."
-}
-
-func (s *Server) offlineClause() string {
-	if s.offline {
-		return ", and this server is offline: only cached ones can be used."
-	}
-	return "."
 }
 
 // permissions tells what programs may reach, per engine where that differs.

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // The arguments of the tools for files.
@@ -96,15 +94,6 @@ func (c fileContent) bytes(what string) ([]byte, error) {
 // fileArgs are files that come with a run, by name: text as a JSON string, bytes
 // as an object like fileContent.
 type fileArgs map[string]json.RawMessage
-
-// fileArgsSchema describes fileArgs. What may be one of two kinds has no type,
-// for some clients cannot read a union.
-func fileArgsSchema(description string) *jsonschema.Schema {
-	return &jsonschema.Schema{
-		Type: "object", Description: description,
-		AdditionalProperties: &jsonschema.Schema{Description: `The text as a string, or the bytes as {"base64": "…"}.`},
-	}
-}
 
 // bytes are the files' contents.
 func (a fileArgs) bytes() (map[string][]byte, error) {

@@ -141,14 +141,6 @@ type fileInfo struct {
 	MIMEType  string         `json:"mime_type,omitempty"` // What its name says that it is; absent when it says nothing
 }
 
-func fileInfos(files []workspace.File) []fileInfo {
-	infos := make([]fileInfo, 0, len(files)) // a list, never null
-	for _, f := range files {
-		infos = append(infos, fileInfo{f.Name, f.Kind, f.Size, f.Modified.UTC().Format(time.RFC3339), f.Type})
-	}
-	return infos
-}
-
 func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, error) {
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), cmp.Or(args.SessionID, supervisor.DefaultHandle))
 	if err != nil {
@@ -164,8 +156,11 @@ func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args l
 	}
 	o := dir.Options()
 	out := listOutput{
-		Files: fileInfos(found.Files[:min(len(found.Files), maxListed)]), Matched: len(found.Files),
+		Files: []fileInfo{}, Matched: len(found.Files),
 		UsedBytes: used.Bytes, UsedFiles: used.Files, MaxBytes: o.Bytes, MaxFiles: o.Files, ReadOnly: o.ReadOnly,
+	}
+	for _, f := range found.Files[:min(len(found.Files), maxListed)] {
+		out.Files = append(out.Files, fileInfo{f.Name, f.Kind, f.Size, f.Modified.UTC().Format(time.RFC3339), f.Type})
 	}
 	if more := out.Matched - len(out.Files); more > 0 {
 		out.Notes = append(out.Notes, fmt.Sprintf("%d more are not listed: narrow the glob.", more))

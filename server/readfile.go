@@ -59,7 +59,11 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if args.Encoding == "" && args.Offset == 0 && args.Limit == nil && strings.HasPrefix(http.DetectContentType(file.Data), "image/") {
 		pic, err := s.wholePicture(dir, file)
 		if err == nil {
-			return out.showing(pic), nil
+			out.Encoding, out.Width, out.Height = "image", pic.width, pic.height
+			if pic.note != "" {
+				out.Notes = append(out.Notes, "The image is "+pic.note+".")
+			}
+			return answer(out, out.text(), pic.content()), nil
 		}
 		out.Notes = append(out.Notes, fmt.Sprintf("It is not shown as a picture: %v.", err))
 	}
@@ -93,15 +97,6 @@ func (s *Server) wholePicture(dir *workspace.Dir, begin workspace.Content) (pict
 		return picture{}, err
 	}
 	return s.pictures.fit(whole.Data)
-}
-
-// showing is the answer for a picture.
-func (o readOutput) showing(pic picture) *mcp.CallToolResult {
-	o.Encoding, o.Width, o.Height = "image", pic.width, pic.height
-	if pic.note != "" {
-		o.Notes = append(o.Notes, "The image is "+pic.note+".")
-	}
-	return answer(o, o.text(), pic.content())
 }
 
 // text says first what is given, on a line of its own, then the content.

@@ -27,7 +27,8 @@ func (s *Server) addTools() {
 	most := run.Properties["max_output_bytes"]
 	most.Minimum, most.Maximum, most.Default = new(float64(minOutput)), new(float64(s.maxOutput())), jsonNumber(maxOutput)
 	run.Properties["output"].Enum = []any{combined}
-	run.Properties["files"] = fileArgsSchema(run.Properties["files"].Description)
+	// What may be one of two kinds has no type, for some clients can't read a union.
+	run.Properties["files"].AdditionalProperties = &jsonschema.Schema{Description: `The text as a string, or the bytes as {"base64": "…"}.`}
 	addTool[runArgs, runOutput](s, &mcp.Tool{
 		Name:        "run_code",
 		Title:       "Run code",

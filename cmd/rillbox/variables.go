@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,7 +94,7 @@ func readVariables(path string) (list []string, err error) {
 			continue
 		}
 		if name, value, ok := strings.Cut(line, "="); ok {
-			line = strings.TrimSpace(name) + "=" + unquoted(strings.TrimSpace(value))
+			line = strings.TrimSpace(name) + "=" + quoted.ReplaceAllString(strings.TrimSpace(value), "$1$2")
 		}
 		if err := checkVariable(line); err != nil {
 			return nil, fmt.Errorf("env_file: line %d of %s: %w", number, path, err)
@@ -103,9 +104,5 @@ func readVariables(path string) (list []string, err error) {
 	return list, nil
 }
 
-func unquoted(s string) string {
-	if len(s) > 1 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
-}
+// quoted is a value in quotes.
+var quoted = regexp.MustCompile(`(?s)^(?:"(.*)"|'(.*)')$`)

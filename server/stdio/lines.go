@@ -32,8 +32,13 @@ func (c *conn) readLines() {
 // give hands the messages of a line to Read, once there is room for their answers, and
 // returns when it has them.
 func (c *conn) give(messages []jsonrpc.Message, isBatch bool) {
+	var calls []jsonrpc.ID
+	for _, message := range messages {
+		if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
+			calls = append(calls, r.ID)
+		}
+	}
 	c.mu.Lock()
-	calls := callsIn(messages)
 	if len(calls) > 0 {
 		c.await(func() bool { return c.unwritten <= maxUnwritten && c.unanswered < maxUnanswered })
 	}
@@ -111,16 +116,6 @@ func (c *conn) decode(line []byte, size int64) (messages []jsonrpc.Message, _ *j
 		messages = append(messages, message)
 	}
 	return messages, nil
-}
-
-// callsIn lists the ids of the messages that want an answer.
-func callsIn(messages []jsonrpc.Message) (ids []jsonrpc.ID) {
-	for _, message := range messages {
-		if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
 }
 
 func invalid(format string, args ...any) *jsonrpc.Error {
