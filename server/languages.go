@@ -28,13 +28,14 @@ func (s *Server) resolve(name string, optional bool) (_ job.Language, file strin
 	if name == "" && optional {
 		return "", "", nil
 	}
-	if name == "" {
-		return "", "", fmt.Errorf("the call needs language: use one of %s", strings.Join(s.languageNames(), ", "))
-	}
 	if l, file, found := job.FindLanguage(s.supervisor.Languages(), name); found {
 		return l.Name, file, nil
 	}
-	return "", "", fmt.Errorf("language %s is not known: use one of %s", quote(name), strings.Join(s.languageNames(), ", "))
+	wrong := "the call needs language"
+	if name != "" {
+		wrong = "language " + quote(name) + " is not known"
+	}
+	return "", "", fmt.Errorf("%s: use one of %s", wrong, strings.Join(s.languageNames(), ", "))
 }
 
 // describeLanguages completes a schema with what the languages say.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"rillbox/cache"
+	"rillbox/deno/permission"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
@@ -61,7 +63,7 @@ func (c *config) checkWall(offered launcher.Support) error {
 		return nil // every machine has it
 	case c.Engine.WithoutSecondWall:
 		less = "without_second_wall leaves it out"
-	case c.grantsAll():
+	case slices.ContainsFunc(slices.Collect(maps.Values(c.Permissions)), (*permission.Permissions).All):
 		less = "programs with --allow-all have none"
 	case c.Wall > offered.Level:
 		less = fmt.Sprintf("this machine offers %v (%s)", offered.Level, offered.Detail)
@@ -69,16 +71,6 @@ func (c *config) checkWall(offered launcher.Support) error {
 		return nil
 	}
 	return fmt.Errorf("wall = %v is set, and nothing starts with less: %s", c.Wall, less)
-}
-
-// grantsAll says that the programs of an engine have all permissions.
-func (c *config) grantsAll() bool {
-	for _, permissions := range c.Permissions {
-		if permissions.All() {
-			return true
-		}
-	}
-	return false
 }
 
 // unenforced lists the limits that were set and can't be enforced on this machine.
