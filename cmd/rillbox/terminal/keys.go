@@ -28,19 +28,16 @@ func openKeys() (*keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pipe [2]int
-	if err := unix.Pipe(pipe[:]); err != nil {
+	from, to, err := os.Pipe()
+	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(pipe[1])
-	if err := unix.Dup2(pipe[0], 0); err != nil {
-		return nil, err
-	}
-	if err := unix.Close(pipe[0]); err != nil {
+	defer from.Close()
+	if err := unix.Dup2(int(from.Fd()), 0); err != nil {
 		return nil, err
 	}
 	os.Stdin = os.NewFile(uintptr(terminal), "terminal")
-	return &keys{to: os.NewFile(uintptr(pipe[1]), "editor")}, nil
+	return &keys{to: to}, nil
 }
 
 var (
