@@ -80,10 +80,14 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	a.config.Engine.Warm = 0 // nothing runs after it
 	var shares []check
 	if a.config.Workspace.Path != "" {
-		shares = []check{a.examineWorkspace()}
-		if shares[0].bad() {
+		c := check{Name: "workspace"}
+		if shared, err := a.shared(); err == nil {
+			c.Detail = formatShared(shared)
+		} else {
+			c.Problem, c.Advice = err.Error(), "nothing starts until the setting names another directory, or none"
 			a.config.Workspace = supervisor.Shared{} // the rest can be looked at without it
 		}
+		shares = append(shares, c)
 	}
 	engines, err := a.open()
 	if err != nil {
@@ -125,14 +129,6 @@ func (a *app) examineCache(engines *engines) check {
 	return c
 }
 
-func (a *app) examineWorkspace() check {
-	shared, err := a.shared()
-	if err != nil {
-		return check{Name: "workspace", Problem: err.Error(), Advice: "nothing starts until the setting names another directory, or none"}
-	}
-	return check{Name: "workspace", Detail: formatShared(shared)}
-}
-
 // examineWall says which wall stands around programs.
 func (a *app) examineWall() check {
 	offered := launcher.Offered()
@@ -150,7 +146,11 @@ func (a *app) examineWall() check {
 func (c *config) examineCgroups(offered launcher.CgroupSupport, tellsCPU bool) check {
 	k := check{Name: "a cgroup for each child", Detail: offered.Detail}
 	if offered.Processors {
-		k.Detail += fmt.Sprintf("; a program gets the time of %s, and no more", processorsText(c.Limits.CPUs))
+		processors := fmt.Sprintf("%v processors", c.Limits.CPUs)
+		if c.Limits.CPUs == 1 {
+			processors = "one processor"
+		}
+		k.Detail += fmt.Sprintf("; a program gets the time of %s, and no more", processors)
 	}
 	if list := c.unenforced(offered, tellsCPU); len(list) > 0 {
 		k.Problem, k.Lesser = strings.Join(list, "; "), true
@@ -158,13 +158,6 @@ func (c *config) examineCgroups(offered launcher.CgroupSupport, tellsCPU bool) c
 		k.Problem, k.Lesser = offered.Detail, true
 	}
 	return k
-}
-
-func processorsText(n float64) string {
-	if n == 1 {
-		return "one processor"
-	}
-	return fmt.Sprintf("%v processors", n)
 }
 
 // versions lists a toolchain's components.

@@ -107,14 +107,3 @@ func (e *engines) Close() error {
 	e.Supervisor.Close()
 	return errors.Join(e.cache.Close(), sandbox.RemoveServerDir())
 }
-
-// toolchains are those that serve the languages wanted, each once.
-func (e *engines) toolchains(wanted []job.LanguageInfo) (list []job.Toolchain) {
-	for _, t := range e.Toolchains() {
-		names := job.LanguageNames(t.Describe().Languages)
-		if slices.ContainsFunc(wanted, func(l job.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
-			list = append(list, t)
-		}
-	}
-	return list
-}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,9 +55,12 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	defer engines.Close()
 	progress := terminal.NewProgress(a.quiet)
 	defer progress.Clear()
-	for _, t := range engines.toolchains(wanted) {
-		start := time.Now()
-		name := job.Listed(job.LanguageNames(t.Describe().Languages), "and")
+	for _, t := range engines.Toolchains() {
+		start, names := time.Now(), job.LanguageNames(t.Describe().Languages)
+		if !slices.ContainsFunc(wanted, func(l job.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
+			continue
+		}
+		name := job.Listed(names, "and")
 		err := t.Prepare(ctx, progress.Show)
 		progress.Clear()
 		if ctx.Err() != nil {
