@@ -190,10 +190,7 @@ without a network.`,
 // newLogger logs to stderr: lines for people, or JSON lines where a server's
 // stderr is not a terminal.
 func (a *app) newLogger(server bool) *slog.Logger {
-	level, err := zerolog.ParseLevel(a.config.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel // the setting admits known levels only
-	}
+	level, _ := zerolog.ParseLevel(a.config.LogLevel) // the setting admits known levels only
 	if !server && a.config.from("log_level") == "default" {
 		level = zerolog.WarnLevel
 	}

@@ -86,9 +86,7 @@ func readVariables(path string) (list []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("env_file: %w", err)
 	}
-	number := 0
-	for line := range strings.SplitSeq(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
-		number++
+	for i, line := range strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
@@ -97,7 +95,7 @@ func readVariables(path string) (list []string, err error) {
 			line = strings.TrimSpace(name) + "=" + quoted.ReplaceAllString(strings.TrimSpace(value), "$1$2")
 		}
 		if err := checkVariable(line); err != nil {
-			return nil, fmt.Errorf("env_file: line %d of %s: %w", number, path, err)
+			return nil, fmt.Errorf("env_file: line %d of %s: %w", i+1, path, err)
 		}
 		list = append(list, line)
 	}
