@@ -43,7 +43,7 @@ func openConversation(b *testing.B, s *Server) *conversation {
 	from, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- stdio.Serve(context.Background(), s, in, out, s.log)
+		ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log)
 		out.Close()
 	}()
 	b.Cleanup(func() {

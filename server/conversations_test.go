@@ -104,7 +104,7 @@ func converse(t *testing.T, client string) string {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
 	var said strings.Builder
 	for line := range strings.Lines(client) {
@@ -149,7 +149,7 @@ func TestABatchIsAnsweredAsAWhole(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
 	w.send(strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 	w.read()

@@ -14,7 +14,7 @@ import (
 // instructions are sent with the answer to initialize.
 func (s *Server) instructions() string {
 	cached := "Downloaded packages stay cached."
-	if s.offline {
+	if s.o.Offline {
 		cached = "Downloaded packages stay cached, and this server is offline: only cached ones can be used."
 	}
 	return joined(
@@ -54,7 +54,7 @@ func (s *Server) runDescription() string {
 
 func (s *Server) installDescription() string {
 	words := "Fetches packages and their dependencies into the cache, and says which versions were resolved; nothing is run, no install scripts either. "
-	if s.offline {
+	if s.o.Offline {
 		words += "This server is offline, so it can only confirm what is cached. "
 	}
 	return words + "run_code fetches what it needs by itself: use this to check that a package exists and works here, or to get a slow download done before."
@@ -63,7 +63,7 @@ func (s *Server) installDescription() string {
 // permissions tells what programs may reach, per engine where that differs.
 func (s *Server) permissions() string {
 	var engines, granted []string
-	for _, t := range s.supervisor.Toolchains() {
+	for _, t := range s.o.Supervisor.Toolchains() {
 		d := t.Describe()
 		may := "no network, files, environment variables or subprocesses"
 		if len(d.Permissions) > 0 {

@@ -130,7 +130,7 @@ func TestToolsCost(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log); out.Close() }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)

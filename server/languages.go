@@ -14,7 +14,7 @@ import (
 // then their other names.
 func (s *Server) languageNames() []string {
 	var names, others []string
-	for _, l := range s.supervisor.Languages() {
+	for _, l := range s.o.Supervisor.Languages() {
 		words := l.Words()
 		names, others = append(names, words[0]), append(others, words[1:]...)
 	}
@@ -28,7 +28,7 @@ func (s *Server) resolve(name string, optional bool) (_ job.Language, file strin
 	if name == "" && optional {
 		return "", "", nil
 	}
-	if l, file, found := job.FindLanguage(s.supervisor.Languages(), name); found {
+	if l, file, found := job.FindLanguage(s.o.Supervisor.Languages(), name); found {
 		return l.Name, file, nil
 	}
 	wrong := "the call needs language"
@@ -41,7 +41,7 @@ func (s *Server) resolve(name string, optional bool) (_ job.Language, file strin
 // describeLanguages completes a schema with what the languages say.
 func (s *Server) describeLanguages(schema *jsonschema.Schema) {
 	var names, syntaxes []any
-	for _, l := range s.supervisor.Languages() {
+	for _, l := range s.o.Supervisor.Languages() {
 		names = append(names, string(l.Name))
 		for _, syntax := range l.Syntaxes {
 			syntaxes = append(syntaxes, syntax)
@@ -52,7 +52,7 @@ func (s *Server) describeLanguages(schema *jsonschema.Schema) {
 
 // each lists what the languages say, once where several say the same.
 func (s *Server) each(say func(job.LanguageInfo) string) (all []string) {
-	for _, l := range s.supervisor.Languages() {
+	for _, l := range s.o.Supervisor.Languages() {
 		if said := say(l); !slices.Contains(all, said) {
 			all = append(all, said)
 		}
@@ -64,7 +64,7 @@ func (s *Server) each(say func(job.LanguageInfo) string) (all []string) {
 func (s *Server) packageExamples() (text string) {
 	for _, examples := range s.each(func(l job.LanguageInfo) string { return l.Packages }) {
 		var titles []string
-		for _, l := range s.supervisor.Languages() {
+		for _, l := range s.o.Supervisor.Languages() {
 			if l.Packages == examples {
 				titles = append(titles, l.Title)
 			}

@@ -46,7 +46,7 @@ func TestCellsRunInTheOrderOfTheirRequests(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(t.Context(), s, in, out, s.log) }()
+	go func() { ended <- stdio.Serve(t.Context(), s, in, out, s.o.Log) }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	id := 0

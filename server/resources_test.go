@@ -184,7 +184,7 @@ func TestADeafClientKeepsNobodyFromHearing(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log) }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log) }()
 	deaf := newWire(t, toServer, fromServer)
 	deaf.open()
 	deaf.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"x","text":"x"}}}`)

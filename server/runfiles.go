@@ -36,9 +36,9 @@ func (s *Server) share(ctx context.Context, p *job.Program, c *supervisor.Call, 
 	r := &runFiles{remove: func() {}}
 	switch {
 	case c.Session != "":
-		r.dir, err = s.supervisor.Workspace(ctx, c.Client, c.Session)
-	case given != nil || s.supervisor.Shared() != nil:
-		p.Workspace, r.dir, r.remove, err = s.supervisor.NewWorkspace()
+		r.dir, err = s.o.Supervisor.Workspace(ctx, c.Client, c.Session)
+	case given != nil || s.o.Supervisor.Shared() != nil:
+		p.Workspace, r.dir, r.remove, err = s.o.Supervisor.NewWorkspace()
 	default:
 		return r, nil
 	}

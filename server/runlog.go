@@ -16,7 +16,7 @@ import (
 // logRun logs one line for a run, or for a program that was not run: who, what and
 // how it went; nothing of the code, its input, its environment or its output.
 func (s *Server) logRun(from *mcp.Implementation, client string, p job.Program, r job.Result, err error) {
-	line := s.log.With("execution", p.ID, "client", identity(from, client), "language", cmp.Or(r.Language, p.Language))
+	line := s.o.Log.With("execution", p.ID, "client", identity(from, client), "language", cmp.Or(r.Language, p.Language))
 	var refused *job.ProgramError
 	var busy *supervisor.BusyError
 	switch {

@@ -20,7 +20,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	}
 	id, client, session, made := program.ID, clientOf(ctx), args.SessionID, false
 	if session != "" {
-		if made, err = s.supervisor.EnsureSession(client, session); err != nil {
+		if made, err = s.o.Supervisor.EnsureSession(client, session); err != nil {
 			return nil, err
 		}
 	}
@@ -37,7 +37,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 		if args.Stdin != "" {
 			call.Stdin = strings.NewReader(args.Stdin)
 		}
-		return s.supervisor.Run(ctx, program, call)
+		return s.o.Supervisor.Run(ctx, program, call)
 	})
 	s.logRun(req.ClientInfo(), client, program, result, err)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	}
 	session := args.SessionID
 	if session != "" {
-		if _, err := s.supervisor.EnsureSession(client, session); err != nil {
+		if _, err := s.o.Supervisor.EnsureSession(client, session); err != nil {
 			return nil, err
 		}
 	}
@@ -110,9 +110,9 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 // nothing else, installs them there.
 func (s *Server) install(ctx context.Context, c supervisor.Call, language job.Language, packages []string) ([]job.Package, error) {
 	if c.Session == "" {
-		return s.supervisor.Install(ctx, c.Client, language, packages, c.Emit)
+		return s.o.Supervisor.Install(ctx, c.Client, language, packages, c.Emit)
 	}
-	result, err := s.supervisor.Run(ctx, job.Program{Language: language, Packages: packages}, c)
+	result, err := s.o.Supervisor.Run(ctx, job.Program{Language: language, Packages: packages}, c)
 	if err == nil && result.Error != nil {
 		err = fmt.Errorf("%s: %s", result.Error.Name, result.Error.Message)
 	}
@@ -120,7 +120,7 @@ func (s *Server) install(ctx context.Context, c supervisor.Call, language job.La
 }
 
 func (s *Server) cancelExecution(ctx context.Context, req *mcp.CallToolRequest, args cancelArgs) (*mcp.CallToolResult, error) {
-	if !s.supervisor.Cancel(clientOf(ctx), args.ExecutionID) {
+	if !s.o.Supervisor.Cancel(clientOf(ctx), args.ExecutionID) {
 		return nil, fmt.Errorf("no execution %s of yours is running: it has ended, or the id is another's", quote(args.ExecutionID))
 	}
 	return answer(cancelOutput{ExecutionID: args.ExecutionID, Cancelled: true}, "cancelled execution "+args.ExecutionID), nil

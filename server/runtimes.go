@@ -33,8 +33,8 @@ type runtimeInfo struct {
 func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
 	l := s.limits
 	out := runtimesOutput{
-		Rillbox: s.version,
-		Offline: s.offline,
+		Rillbox: s.o.Version,
+		Offline: s.o.Offline,
 		Limits: map[string]float64{
 			"timeout_seconds":         l.Timeout.Seconds(),
 			"max_timeout_seconds":     l.MaxTimeout.Seconds(),
@@ -53,7 +53,7 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 		},
 		Runtimes: []runtimeInfo{},
 	}
-	for _, t := range s.supervisor.Toolchains() {
+	for _, t := range s.o.Supervisor.Toolchains() {
 		d := t.Describe()
 		info := runtimeInfo{job.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
 		if info.Versions == nil {

@@ -54,11 +54,8 @@ type Options struct {
 
 // Server answers MCP clients.
 type Server struct {
-	supervisor  *supervisor.Supervisor
-	version     string
-	offline     bool
+	o           Options
 	limits      job.Limits
-	log         *slog.Logger
 	self        *mcp.Implementation
 	options     *mcp.ServerOptions
 	tools       []tool
@@ -83,11 +80,8 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		supervisor: o.Supervisor,
-		version:    o.Version,
-		offline:    o.Offline,
+		o:          o,
 		limits:     o.Supervisor.Limits(),
-		log:        o.Log,
 		workspaces: o.Supervisor,
 		outputs:    outputs{kept: map[string][]output{}},
 	}
@@ -163,7 +157,7 @@ func (s *Server) Connect(ctx context.Context, client string, placed func(), t mc
 	go func() {
 		session.Wait()
 		s.connections.Delete(e)
-		s.supervisor.EndClient(client)
+		s.o.Supervisor.EndClient(client)
 		s.outputs.forget(client)
 	}()
 	return session, nil
@@ -216,7 +210,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		// The SDK does not recover from panics: one would end the process for all clients.
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				s.o.Log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				res, err = nil, fmt.Errorf("internal error in %s: the server's log has the details; other calls are not affected", method)
 				if isCall {
 					res, err = toolError(err), nil

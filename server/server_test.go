@@ -132,7 +132,7 @@ func dialEra(t *testing.T, s *Server, o *mcp.ClientOptions, era string) *mcp.Cli
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- stdio.Serve(context.Background(), s, in, out, s.log)
+		ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log)
 		out.Close()
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
@@ -265,7 +265,7 @@ func TestTheEndWaitsForNoCallForEver(t *testing.T) {
 	fromServer, out := io.Pipe()
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(ctx, s, in, out, s.log) }()
+	go func() { ended <- stdio.Serve(ctx, s, in, out, s.o.Log) }()
 	w := newWire(t, toServer, fromServer)
 	w.open()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"1"}}}`)
@@ -316,7 +316,7 @@ func TestEOFEndsRuns(t *testing.T) {
 	s := newServer(hangs(started), nil)
 	in, toServer := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, io.Discard, s.log) }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, io.Discard, s.o.Log) }()
 	conversation := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"1"}}}
@@ -338,7 +338,7 @@ func TestServerStopEndsRunsThoughTheClientDoesNotRead(t *testing.T) {
 	fromServer, out := io.Pipe() // read for initialize only
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(ctx, s, in, out, s.log) }()
+	go func() { ended <- stdio.Serve(ctx, s, in, out, s.o.Log) }()
 	go func() {
 		io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
 		io.WriteString(toServer, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","_meta":{"progressToken":1},"arguments":{"language":"python","code":"1"}}}`+"\n")

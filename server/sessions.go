@@ -123,7 +123,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 	}
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
 	info, err := guarded(s, ctx, progress, func(ctx context.Context) (supervisor.SessionInfo, error) {
-		return s.supervisor.CreateSession(ctx, supervisor.SessionRequest{
+		return s.o.Supervisor.CreateSession(ctx, supervisor.SessionRequest{
 			Client: clientOf(ctx), ID: args.SessionID, Language: language,
 			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
 		}, progress.emit)
@@ -131,7 +131,7 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 	if err != nil {
 		return nil, fmt.Errorf("no session was made: %w", err)
 	}
-	s.log.Info("made a session", "language", info.Language)
+	s.o.Log.Info("made a session", "language", info.Language)
 	s.filesChanged(clientOf(ctx))
 	return sessionResult(info, "made"), nil
 }
@@ -146,7 +146,7 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, arg
 		return nil, err
 	}
 	client := clientOf(ctx)
-	info, err := s.supervisor.ResetSession(ctx, client, args.SessionID, reset)
+	info, err := s.o.Supervisor.ResetSession(ctx, client, args.SessionID, reset)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, arg
 
 func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest, args destroyArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	if err := s.supervisor.DestroySession(client, args.SessionID); err != nil {
+	if err := s.o.Supervisor.DestroySession(client, args.SessionID); err != nil {
 		return nil, err
 	}
 	s.filesChanged(client)
@@ -168,7 +168,7 @@ func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest, a
 func (s *Server) listSessions(ctx context.Context, _ *mcp.CallToolRequest, _ listSessionsArgs) (*mcp.CallToolResult, error) {
 	out := sessionsOutput{Sessions: []sessionInfo{}}
 	var lines []string
-	for _, info := range s.supervisor.ListSessions(clientOf(ctx)) {
+	for _, info := range s.o.Supervisor.ListSessions(clientOf(ctx)) {
 		out.Sessions = append(out.Sessions, sessionInfoOf(info))
 		lines = append(lines, sessionText(info))
 	}

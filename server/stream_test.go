@@ -386,7 +386,7 @@ func TestNoNewsAfterTheResult(t *testing.T) {
 		}
 	}), nil)
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log); out.Close() }()
 	wire := newWire(t, toServer, fromServer)
 	wire.open()
 	for id := range 20 {
@@ -431,7 +431,7 @@ func TestASlowClientDoesNotSlowARun(t *testing.T) {
 		ran <- after.HeapAlloc - min(before.HeapAlloc, after.HeapAlloc)
 	}), nil)
 	ended := make(chan error, 1)
-	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.log); out.Close() }()
+	go func() { ended <- stdio.Serve(context.Background(), s, in, out, s.o.Log); out.Close() }()
 	wire := newWire(t, toServer, fromServer)
 	wire.open()
 	wire.send(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run_code","_meta":{"progressToken":1},"arguments":` + anyRun + `}}`)

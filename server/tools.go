@@ -137,7 +137,7 @@ func outputFor[T any]() *jsonschema.Schema {
 // nothing to destroy but its own directory.
 func (s *Server) granted() *bool {
 	granted := false
-	for _, t := range s.supervisor.Toolchains() {
+	for _, t := range s.o.Supervisor.Toolchains() {
 		for _, flag := range t.Describe().Permissions {
 			granted = granted || !strings.HasPrefix(flag, "--deny-")
 		}
