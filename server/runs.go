@@ -92,31 +92,27 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 		ctx, cancel := context.WithTimeoutCause(ctx, s.limits.InstallTimeout,
 			fmt.Errorf("it took longer than %s", seconds(s.limits.InstallTimeout)))
 		defer cancel()
-		call := supervisor.Call{Client: client, Session: session, Streams: job.Streams{Emit: progress.emit}}
-		packages, err := s.install(ctx, call, language, args.Packages)
+		var result job.Result
+		var err error
+		if session == "" {
+			result.Packages, err = s.o.Supervisor.Install(ctx, client, language, args.Packages, progress.emit)
+		} else { // they are installed there, by a cell that has nothing else
+			call := supervisor.Call{Client: client, Session: session, Streams: job.Streams{Emit: progress.emit}}
+			result, err = s.o.Supervisor.Run(ctx, job.Program{Language: language, Packages: args.Packages}, call)
+		}
+		if err == nil && result.Error != nil {
+			err = fmt.Errorf("%s: %s", result.Error.Name, result.Error.Message)
+		}
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause
 		}
-		return packages, err
+		return result.Packages, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot install %s: %w", strings.Join(args.Packages, ", "), err)
 	}
 	out := installOutput{Packages: listed(packages), DurationMS: time.Since(start).Milliseconds()}
 	return answer(out, "installed: "+packagesText(out.Packages)), nil
-}
-
-// install fetches packages into the cache or, as the cell of a session that has
-// nothing else, installs them there.
-func (s *Server) install(ctx context.Context, c supervisor.Call, language job.Language, packages []string) ([]job.Package, error) {
-	if c.Session == "" {
-		return s.o.Supervisor.Install(ctx, c.Client, language, packages, c.Emit)
-	}
-	result, err := s.o.Supervisor.Run(ctx, job.Program{Language: language, Packages: packages}, c)
-	if err == nil && result.Error != nil {
-		err = fmt.Errorf("%s: %s", result.Error.Name, result.Error.Message)
-	}
-	return result.Packages, err
 }
 
 func (s *Server) cancelExecution(ctx context.Context, req *mcp.CallToolRequest, args cancelArgs) (*mcp.CallToolResult, error) {
