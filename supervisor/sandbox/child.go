@@ -65,8 +65,6 @@ type Command struct {
 	// must run nothing of a guest's until Stdin or MarkBaseline was called: they wait
 	// for it.
 	JoinLater bool
-	// Duplex makes descriptor 3 a socket, so that frames go both ways.
-	Duplex bool
 	// Combined makes descriptors 1 and 2 one pipe, so that what is written to them is
 	// read in the order in which it was written, as Stdout.
 	Combined bool
@@ -159,7 +157,7 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 			ends[fd].theirs = command.Stdin
 		} else if fd == 2 && command.Combined {
 			ends[fd].theirs = ends[1].theirs
-		} else if ends[fd], err = newDescriptor(fd, command.Duplex); err != nil {
+		} else if ends[fd], err = newDescriptor(fd); err != nil {
 			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
 		}
@@ -231,38 +229,12 @@ func (c *Child) join() {
 // descriptor is one of a child's, with our side of it.
 type descriptor struct{ ours, theirs *os.File }
 
-func newDescriptor(fd int, duplex bool) (descriptor, error) {
-	if fd == 3 && duplex {
-		pair, err := socketPair()
-		if err != nil {
-			return descriptor{}, err
-		}
-		return descriptor{ours: pair[0], theirs: pair[1]}, nil
-	}
+func newDescriptor(fd int) (descriptor, error) {
 	r, w, err := os.Pipe()
 	if fd == 0 {
 		r, w = w, r
 	}
 	return descriptor{ours: r, theirs: w}, err
-}
-
-// socketPair gives two connected sockets, of which the first is ours and never
-// blocks a thread.
-func socketPair() (pair [2]*os.File, err error) {
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	for _, fd := range fds {
-		syscall.CloseOnExec(fd)
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return pair, err
-	}
-	err = syscall.SetNonblock(fds[0], true)
-	for i, fd := range fds {
-		pair[i] = os.NewFile(uintptr(fd), "the child's frames")
-	}
-	return pair, err
 }
 
 // nice is the niceness of a child: ours comes first, what nobody waits for last.
@@ -292,8 +264,7 @@ func (c *Child) Stdin() io.WriteCloser {
 
 // Frames is the child's fd 3; it ends when no process of the child's has it
 // open any more. All of it must be read, or a child that writes there waits.
-// With Command.Duplex, what is written to it goes to the child.
-func (c *Child) Frames() io.ReadWriter { return c.frames }
+func (c *Child) Frames() io.Reader { return c.frames }
 
 // Attach gives the child to a run: from here on its output is kept and emitted,
 // each chunk as it comes, and the end of ctx ends it. Call it once. emit is
