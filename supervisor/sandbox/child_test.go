@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
 )
@@ -464,9 +466,9 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock, err := tryLock(filepath.Join(alive, lockName))
-	if err != nil {
-		t.Fatal(err)
+	lock := flock.New(filepath.Join(alive, lockName))
+	if locked, err := lock.TryLock(); !locked {
+		t.Fatal("the lock is not free", err)
 	}
 	defer lock.Close()
 	removeStale(base)

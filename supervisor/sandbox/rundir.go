@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"rillbox/supervisor/launcher"
 	"rillbox/workspace"
 )
@@ -84,26 +86,25 @@ func makeServerDir() (string, error) {
 	return dir, nil
 }
 
-// newLockedDir makes a directory whose lock is held by the open file until this
-// process ends. The file has its lock before it has its name: by that name
-// another server that starts right now looks for locks that are free.
-func newLockedDir(base string) (dir string, lock *os.File, err error) {
+// newLockedDir makes a directory whose lock is held until this process ends. The
+// file has its lock before it has its name: by that name another server that starts
+// right now looks for locks that are free.
+func newLockedDir(base string) (dir string, lock *flock.Flock, err error) {
 	if dir, err = os.MkdirTemp(base, fmt.Sprintf("%d-", os.Getpid())); err != nil {
 		return "", nil, err
 	}
-	unnamed := filepath.Join(dir, lockName+".new")
-	if lock, err = tryLock(unnamed); err != nil {
-		return "", nil, err
+	lock = flock.New(filepath.Join(dir, lockName+".new"))
+	if _, err = lock.TryLock(); err == nil { // nobody else knows of it
+		err = os.Rename(lock.Path(), filepath.Join(dir, lockName))
 	}
-	if err := os.Rename(unnamed, filepath.Join(dir, lockName)); err != nil {
+	if err != nil {
 		_ = lock.Close()
-		return "", nil, err
 	}
-	return dir, lock, nil
+	return dir, lock, err
 }
 
-// ownLock is kept so that the file is not closed as garbage.
-var ownLock *os.File
+// ownLock is kept so that its file is not closed as garbage.
+var ownLock *flock.Flock
 
 // baseDir makes the user's directory for all servers, and checks that it is
 // nobody else's.
@@ -155,25 +156,12 @@ func removeStale(base string) {
 				continue
 			}
 		}
-		if lock, err := tryLock(filepath.Join(dir, lockName)); err == nil {
+		lock := flock.New(filepath.Join(dir, lockName))
+		if free, _ := lock.TryLock(); free {
 			RemoveRunDir(dir)
-			_ = lock.Close()
 		}
+		_ = lock.Close()
 	}
-}
-
-// tryLock takes the lock on a file until the file that it gives is closed, unless
-// another has it.
-func tryLock(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return file, nil
 }
 
 func RemoveRunDir(dir string) {
