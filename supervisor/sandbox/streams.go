@@ -19,7 +19,6 @@ type stream struct {
 	kind job.EventKind
 
 	mu     sync.Mutex
-	buffer *[streamBuffer]byte // one of buffers; nil while nothing is read
 	budget int64
 	kept   *job.Capture
 	emit   func(job.Event)
@@ -29,7 +28,7 @@ type stream struct {
 // pipe(7).
 const streamBuffer = 64 << 10
 
-// buffers are those that no stream uses.
+// buffers are those that no stream reads into.
 var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 
 func newStream(file *os.File, kind job.EventKind, budget int64) *stream {
@@ -56,30 +55,23 @@ func (s *stream) read() {
 	if err := conn.Read(empty); errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = conn.Control(func(fd uintptr) { empty(fd) })
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buffer != nil {
-		buffers.Put(s.buffer)
-		s.buffer = nil
-	}
 }
 
 // take reads once, what is there now. It gives 0 and EAGAIN when there is
 // nothing, 0 without an error at the stream's end.
 func (s *stream) take(fd uintptr) (int, error) {
-	if s.buffer == nil {
-		s.buffer = buffers.Get().(*[streamBuffer]byte)
-	}
+	buffer := buffers.Get().(*[streamBuffer]byte)
+	defer buffers.Put(buffer)
 	for {
-		n, err := syscall.Read(int(fd), s.buffer[:])
+		n, err := syscall.Read(int(fd), buffer[:])
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if n <= 0 {
 			return 0, err
 		}
-		_, _ = s.kept.Write(s.buffer[:n]) // it always can
-		s.emit(job.Event{Kind: s.kind, Data: s.buffer[:n]})
+		_, _ = s.kept.Write(buffer[:n]) // it always can
+		s.emit(job.Event{Kind: s.kind, Data: buffer[:n]})
 		return n, nil
 	}
 }
