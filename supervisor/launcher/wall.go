@@ -135,8 +135,6 @@ type Started struct {
 // Close closes the sockets.
 func (s Started) Close() {
 	for _, f := range append(s.Listeners, s.Socket) {
-		if f != nil {
-			_ = f.Close()
-		}
+		_ = f.Close() // Socket may be nil, which says so
 	}
 }

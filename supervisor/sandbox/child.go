@@ -19,6 +19,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -138,44 +139,45 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 	if command.Background || command.Ahead {
 		group.Yield()
 	}
-	var ends [4]descriptor // the child's
-	defer func() {
-		for _, e := range ends {
-			closeFiles(e.theirs)
-		}
-	}()
+	var ours, theirs [4]*os.File // the ends of its descriptors
+	defer func() { closeFiles(theirs[:]...) }()
 	undo := func() {
-		for _, e := range ends {
-			closeFiles(e.ours)
-		}
+		closeFiles(ours[:]...)
 		_ = group.Remove()
 	}
-	var theirs []*os.File
-	for fd := range ends {
+	for fd := range theirs {
 		var err error
-		if fd == 0 && command.Stdin != nil {
-			ends[fd].theirs = command.Stdin
-		} else if fd == 2 && command.Combined {
-			ends[fd].theirs = ends[1].theirs
-		} else if ends[fd], err = newDescriptor(fd); err != nil {
+		switch {
+		case fd == 0 && command.Stdin != nil:
+			theirs[fd] = command.Stdin
+		case fd == 0:
+			theirs[fd], ours[fd], err = os.Pipe()
+		case fd == 2 && command.Combined:
+			theirs[fd] = theirs[1]
+		default:
+			ours[fd], theirs[fd], err = os.Pipe()
+		}
+		if err != nil {
 			undo()
 			return nil, fmt.Errorf("make a pipe for the child's descriptor %d: %w", fd, err)
 		}
-		theirs = append(theirs, ends[fd].theirs)
 	}
-	join := group.Join()
+	join, nice := group.Join(), 5 // we come first
 	if command.JoinLater {
 		join = nil
+	}
+	if command.Background {
+		nice = 19
 	}
 	started, err := spawn(launcher.Command{
 		Path:      command.Path,
 		Args:      command.Args,
 		Env:       command.Env,
 		Dir:       cmp.Or(command.Cwd, command.WorkDir, command.Dir),
-		Files:     theirs,
+		Files:     theirs[:],
 		Wall:      command.Wall,
 		Cgroup:    join,
-		Nice:      nice(command),
+		Nice:      nice,
 		OpenFiles: 1024,
 		FileBytes: uint64(limits.FileBytes),
 	})
@@ -196,10 +198,10 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 		group:   group,
 		process: started.Process,
 		sockets: started,
-		stdin:   ends[0].ours,
-		out:     newStream(ends[1].ours, job.Stdout, keep),
-		err:     newStream(ends[2].ours, job.Stderr, limits.Stderr),
-		frames:  &frames{File: ends[3].ours},
+		stdin:   ours[0],
+		out:     newStream(ours[1], job.Stdout, keep),
+		err:     newStream(ours[2], job.Stderr, limits.Stderr),
+		frames:  &frames{File: ours[3]},
 		joined:  make(chan struct{}),
 		over:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -226,30 +228,9 @@ func (c *Child) join() {
 	}
 }
 
-// descriptor is one of a child's, with our side of it.
-type descriptor struct{ ours, theirs *os.File }
-
-func newDescriptor(fd int) (descriptor, error) {
-	r, w, err := os.Pipe()
-	if fd == 0 {
-		r, w = w, r
-	}
-	return descriptor{ours: r, theirs: w}, err
-}
-
-// nice is the niceness of a child: ours comes first, what nobody waits for last.
-func nice(command Command) int {
-	if command.Background {
-		return 19
-	}
-	return 5
-}
-
 func closeFiles(files ...*os.File) {
 	for _, f := range files {
-		if f != nil {
-			_ = f.Close()
-		}
+		_ = f.Close() // nil has nothing to close, and says so
 	}
 }
 
@@ -478,31 +459,25 @@ func (c *Child) Wait() Exit {
 // Ended is closed when the process has ended.
 func (c *Child) Ended() <-chan struct{} { return c.done }
 
-// spawn starts children from one thread that lives as long as we do: a child's
+// starter calls functions on one thread that lives as long as we do: a child's
 // parent-death signal comes when the thread that started it ends.
-var spawn = func() func(launcher.Command) (launcher.Started, error) {
-	type answer struct {
-		started launcher.Started
-		err     error
+var starter = sync.OnceValue(func() chan<- func() {
+	calls := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for call := range calls {
+			call()
+		}
+	}()
+	return calls
+})
+
+func spawn(command launcher.Command) (started launcher.Started, err error) {
+	done := make(chan struct{})
+	starter() <- func() {
+		defer close(done)
+		started, err = launcher.Start(command)
 	}
-	type request struct {
-		command launcher.Command
-		answer  chan answer
-	}
-	requests := make(chan request)
-	var once sync.Once
-	return func(command launcher.Command) (launcher.Started, error) {
-		once.Do(func() {
-			go onOwnThread(func() {
-				for r := range requests {
-					started, err := launcher.Start(r.command)
-					r.answer <- answer{started, err}
-				}
-			})
-		})
-		r := request{command, make(chan answer, 1)}
-		requests <- r
-		a := <-r.answer
-		return a.started, a.err
-	}
-}()
+	<-done
+	return started, err
+}

@@ -37,7 +37,5 @@ func (c *Child) spent() time.Duration { return 0 }
 
 func (c *Child) processes() []int { return []int{c.pid()} }
 
-func onOwnThread(f func()) { f() }
-
 // connect is of systems where a child can have a network of its own.
 func connect(*os.File, uint16) (net.Conn, error) { return nil, errors.ErrUnsupported }

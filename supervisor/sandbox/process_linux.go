@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -77,11 +76,6 @@ func (c *Child) processes() []int {
 		}
 	}
 	return list
-}
-
-func onOwnThread(f func()) {
-	runtime.LockOSThread()
-	f()
 }
 
 // connect connects a child's socket, which becomes the connection, to a port of the
