@@ -1,5 +1,3 @@
-//go:build !windows
-
 // Package launcher starts child processes behind a wall.
 //
 // What flows through it: a Command goes in, and a process comes out that runs it with

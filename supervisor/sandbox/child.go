@@ -1,5 +1,3 @@
-//go:build !windows
-
 // Package sandbox is one child: a Deno process behind a wall (launcher), with its
 // limits, its streams and its end, and the pool of those that are started ahead.
 //
