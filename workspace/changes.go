@@ -2,17 +2,17 @@ package workspace
 
 import (
 	"cmp"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 // Snapshot is what the regular files of a workspace were at one time: their
 // identities, sizes and times, nothing of what is in them.
 type Snapshot struct {
-	files    map[string]fs.FileInfo
+	files    map[string]unix.Stat_t
 	complete bool
 	taken    time.Time
 }
@@ -42,10 +42,10 @@ func (c Changes) Files() []File {
 func (d *Dir) Snapshot() (Snapshot, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	s := Snapshot{files: make(map[string]fs.FileInfo), taken: time.Now()}
-	complete, err := d.walk(maxWalk, func(name string, info fs.FileInfo) bool {
-		if info.Mode().IsRegular() && utf8.ValidString(name) {
-			s.files[name] = info
+	s := Snapshot{files: make(map[string]unix.Stat_t), taken: time.Now()}
+	complete, err := d.walk(func(name string, stat *unix.Stat_t) bool {
+		if stat.Mode&unix.S_IFMT == unix.S_IFREG && utf8.ValidString(name) {
+			s.files[name] = *stat
 		}
 		return true
 	})
@@ -61,15 +61,16 @@ func (d *Dir) Changes(before Snapshot) (Changes, error) {
 		return Changes{}, err
 	}
 	c := Changes{Incomplete: !before.complete || !now.complete}
-	for name, info := range now.files {
+	for name, stat := range now.files {
+		f := fileOf(name, &stat)
 		old, known := before.files[name]
 		switch {
-		case !known && !before.complete && info.ModTime().Before(before.taken):
+		case !known && !before.complete && f.Modified.Before(before.taken):
 			// It was there, among what was not looked at.
 		case !known:
-			c.Created = append(c.Created, fileOf(name, info))
-		case !os.SameFile(old, info), old.Size() != info.Size(), !old.ModTime().Equal(info.ModTime()):
-			c.Changed = append(c.Changed, fileOf(name, info))
+			c.Created = append(c.Created, f)
+		case old.Dev != stat.Dev, old.Ino != stat.Ino, old.Size != stat.Size, old.Mtim != stat.Mtim:
+			c.Changed = append(c.Changed, f)
 		}
 	}
 	for name := range before.files {

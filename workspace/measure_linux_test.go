@@ -13,7 +13,7 @@ import (
 // and stays closed.
 func TestClosedFoldersAreCounted(t *testing.T) {
 	d := open(t, Options{Bytes: 1 << 20, Files: 100})
-	for _, mode := range []os.FileMode{0o300, 0} {
+	for _, mode := range []os.FileMode{0o300, 0, 0o400, 0o500} {
 		guestWrites(t, d, "outer/inner/file", "12345")
 		for _, folder := range []string{"outer/inner", "outer", ""} {
 			if err := os.Chmod(d.path(folder), mode); err != nil {

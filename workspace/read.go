@@ -40,7 +40,7 @@ func (d *Dir) Read(name string, offset, limit int64) (Content, error) {
 		return Content{}, err
 	}
 	defer file.Close()
-	c := Content{File: fileOf(local, info), Offset: offset}
+	c := Content{File: regular(local, info.Size(), info.ModTime()), Offset: offset}
 	// The buffer is no larger than what the file has now, so that a large limit
 	// costs nothing.
 	c.Data = make([]byte, min(limit, max(0, info.Size()-offset)))

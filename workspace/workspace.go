@@ -29,6 +29,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options say what a workspace may hold.
@@ -109,19 +111,21 @@ func (d *Dir) Close() error {
 func (d *Dir) Options() Options { return d.options }
 
 // fileOf describes an entry by what lstat says of it.
-func fileOf(name string, info fs.FileInfo) File {
-	f := File{Name: name, Modified: info.ModTime()}
-	switch info.Mode().Type() {
-	case 0:
-		f.Kind, f.Size, f.Type = Regular, info.Size(), typeOf(name)
-	case fs.ModeDir:
-		f.Kind = Folder
-	case fs.ModeSymlink:
-		f.Kind = Link
-	default:
-		f.Kind = Other
+func fileOf(name string, stat *unix.Stat_t) File {
+	modified := time.Unix(stat.Mtim.Unix())
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return regular(name, stat.Size, modified)
+	case unix.S_IFDIR:
+		return File{Name: name, Kind: Folder, Modified: modified}
+	case unix.S_IFLNK:
+		return File{Name: name, Kind: Link, Modified: modified}
 	}
-	return f
+	return File{Name: name, Kind: Other, Modified: modified}
+}
+
+func regular(name string, size int64, modified time.Time) File {
+	return File{Name: name, Kind: Regular, Size: size, Modified: modified, Type: typeOf(name)}
 }
 
 // refusal is an error in words for the client, which keeps its cause for

@@ -64,7 +64,7 @@ func (d *Dir) WriteNew(before, after string, data []byte) (File, error) {
 		if _, err := d.write(local, name, data); err != nil {
 			return File{}, err
 		}
-		return File{Name: local, Kind: Regular, Size: int64(len(data)), Modified: time.Now(), Type: typeOf(local)}, nil
+		return regular(local, int64(len(data)), time.Now()), nil
 	}
 }
 
@@ -145,14 +145,7 @@ func (d *Dir) Empty() error {
 	defer d.WithinQuota()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.reopenTop()
-	_, err := d.walk(math.MaxInt, func(name string, info fs.FileInfo) bool {
-		if info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
-			_ = d.root.Chmod(name, 0o700) // else it can't be removed, which says so
-		}
-		return info.IsDir()
-	})
-	if err != nil {
+	if err := d.start(&walk{most: math.MaxInt32, depth: math.MaxInt, rights: toRemove}); err != nil {
 		return failed("empty", ".", err)
 	}
 	top, err := d.root.Open(".")
