@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -101,45 +102,36 @@ func (p pattern) plain() (string, bool) {
 	return whole, !strings.ContainsAny(whole, `*?[\`)
 }
 
-// matches compares a path with the pattern. Like the usual way with stars, it
-// goes back to the last ** only, so that it costs no more than the product of
-// the two lengths.
-func (p pattern) matches(name string) bool {
-	parts := strings.Split(name, "/")
-	at, i, star, from := 0, 0, -1, 0
-	for i < len(parts) {
-		switch {
-		case at < len(p) && p[at] == "**":
-			star, from = at, i
-			at++
-		case at < len(p) && matchPart(p[at], parts[i]):
-			at++
-			i++
-		case star >= 0:
-			from++
-			at, i = star+1, from
-		default:
-			return false
-		}
-	}
-	for at < len(p) && p[at] == "**" {
-		at++
-	}
-	return at == len(p)
-}
+// matches says whether the pattern is that of a path.
+func (p pattern) matches(name string) bool { return p.after(name)[len(p)] }
 
 // mayHold says whether what is in a folder can match, so that the others need
 // not be looked at.
-func (p pattern) mayHold(folder string) bool {
-	for i, part := range strings.Split(folder, "/") {
-		switch {
-		case i < len(p) && p[i] == "**":
-			return true
-		case i+1 >= len(p) || !matchPart(p[i], part):
-			return false
+func (p pattern) mayHold(folder string) bool { return slices.Contains(p.after(folder)[:len(p)], true) }
+
+// after says of each number of components whether so many of the pattern's can
+// stand for a path. It takes the product of the two lengths.
+func (p pattern) after(name string) []bool {
+	reached := make([]bool, len(p)+1)
+	reached[0] = true
+	for part := range strings.SplitSeq(name, "/") {
+		next := make([]bool, len(p)+1)
+		for i, glob := range p {
+			switch {
+			case !reached[i]:
+			case glob == "**":
+				next[i] = true
+				reached[i+1] = true // it also stands for none
+			case matchPart(glob, part):
+				next[i+1] = true
+			}
 		}
+		reached = next
 	}
-	return true
+	for i, glob := range p {
+		reached[i+1] = reached[i+1] || reached[i] && glob == "**"
+	}
+	return reached
 }
 
 func matchPart(pattern, part string) bool {
