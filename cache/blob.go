@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // index is what a file below index/ says.
@@ -56,9 +55,7 @@ func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path st
 
 // Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) Get(kind, key string) (path string, err error) {
-	at := c.indexPath(kind, key)
-	lookup := func() (string, error) { return c.lookupBlob(at) }
-	return c.get(kind, key, at, lookup, func() error { _, err := c.checkBlob(at); return err })
+	return c.get(kind, key, c.indexPath(kind, key), c.readBlob)
 }
 
 // Has says that the cache holds the blob (kind, key), without verifying it.
@@ -83,39 +80,21 @@ func (c *Cache) Remove(kind, key string) error {
 	return nil // Trim removes the blob when nothing else names it
 }
 
-// lookupBlob finds the blob that an index file names.
-func (c *Cache) lookupBlob(indexPath string) (path string, err error) {
+// readBlob reads an index file.
+func (c *Cache) readBlob(path string) (entry, error) {
 	var ix index
-	err = c.claim(indexPath, indexPath, func() (st fs.FileInfo, err error) {
-		ix, st, err = readIndex(indexPath)
-		return st, err
-	})
-	if err != nil {
-		return "", err
-	}
-	path = c.blobPath(ix.SHA256)
-	return path, c.verifyOnce(path, path, func() error { return matches(path, ix) })
-}
-
-func readIndex(path string) (ix index, st fs.FileInfo, err error) {
-	st, err = readJSON(path, &ix)
+	st, err := readJSON(path, &ix)
 	if err == nil && (id(ix.Key) != filepath.Base(path) || !isDigest(ix.SHA256)) {
 		err = corruptError{"its index file belongs to another key"}
 	}
-	return ix, st, err
-}
-
-// checkBlob verifies the blob that an index file names.
-func (c *Cache) checkBlob(indexPath string) (index, error) {
-	ix, _, err := readIndex(indexPath)
 	if err != nil {
-		return ix, err
+		return entry{key: ix.Key}, err
 	}
-	err = matches(c.blobPath(ix.SHA256), ix)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = corruptError{"its blob is gone"}
-	}
-	return ix, err
+	blob := c.blobPath(ix.SHA256)
+	return entry{
+		path: path, key: ix.Key, record: path, content: blob, blob: blob, size: ix.Size, lastUse: st.ModTime(),
+		check: func() error { return matches(blob, ix) },
+	}, nil
 }
 
 func matches(path string, ix index) error {
@@ -129,40 +108,31 @@ func matches(path string, ix index) error {
 	return nil
 }
 
-// put writes a blob and its index file.
+// put writes a blob and its index file. An earlier file of the same digest is replaced,
+// as it might be corrupt.
 func (c *Cache) put(kind, key string, maker blobMaker) (path string, err error) {
-	if err := checkKind(kind); err != nil {
-		return "", err
-	}
-	tmp, err := c.tempDir("blob-")
-	if err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	defer removeAll(tmp)
-	blob := filepath.Join(tmp, "blob")
-	written, err := maker(blob)
-	if err != nil {
-		return "", err // the maker's own words
-	}
-	var ix index
-	if err = sealPath(blob, 0o400); err == nil {
-		ix.SHA256, ix.Size, err = HashFile(blob)
-	}
-	if err == nil && written != "" && written != ix.SHA256 {
-		err = errors.New("the file system does not hold what was written to it")
-	}
-	if err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	ix.Key = key
-	if err := writeJSON(filepath.Join(tmp, "index"), ix); err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	if path, err = c.commitBlob(tmp, kind, ix); err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	c.trimSometimes()
-	return path, nil
+	var written string
+	return c.store(kind, key, func(tmp string) (err error) {
+		written, err = maker(filepath.Join(tmp, "blob"))
+		return err
+	}, func(tmp string) (string, error) {
+		blob, record := filepath.Join(tmp, "blob"), filepath.Join(tmp, "index")
+		if err := sealPath(blob, 0o400); err != nil {
+			return "", err
+		}
+		digest, size, err := HashFile(blob)
+		if err != nil {
+			return "", err
+		}
+		if written != "" && written != digest {
+			return "", errors.New("the file system does not hold what was written to it")
+		}
+		if err := writeJSON(record, index{key, digest, size}); err != nil {
+			return "", err
+		}
+		path, at := c.blobPath(digest), c.indexPath(kind, key)
+		return path, c.commit(at, path, [][2]string{{blob, path}, {record, at}})
+	})
 }
 
 // blobWriter makes a blobMaker of a function that writes the content.
@@ -178,43 +148,12 @@ func blobWriter(write func(w io.Writer) error) blobMaker {
 	}
 }
 
-// commitBlob puts the blob in place before the index file that names it. An
-// earlier file of the same digest is replaced, as it might be corrupt.
-func (c *Cache) commitBlob(tmp, kind string, ix index) (string, error) {
-	unlock, err := c.lockStore(false)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	path, indexPath := c.blobPath(ix.SHA256), c.indexPath(kind, ix.Key)
-	if err := c.live.use(c.entryName(indexPath)); err != nil {
-		return "", err
-	}
-	if err := rename(filepath.Join(tmp, "blob"), path); err != nil {
-		return "", err
-	}
-	if err := rename(filepath.Join(tmp, "index"), indexPath); err != nil {
-		return "", err
-	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	c.setVerified(path, st)
-	return path, nil
-}
-
 func (c *Cache) indexPath(kind, key string) string {
 	return filepath.Join(c.dir, "index", kind, id(key))
 }
 
 func (c *Cache) blobPath(digest string) string {
 	return filepath.Join(c.dir, "blobs", "sha256", digest[:2], digest)
-}
-
-// entryName is how live files name an entry.
-func (c *Cache) entryName(path string) string {
-	return strings.TrimPrefix(path, c.dir+string(filepath.Separator))
 }
 
 func isDigest(s string) bool {

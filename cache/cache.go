@@ -221,9 +221,9 @@ func id(key string) string {
 
 // touch records a use in the modification time of path, at most hourly so that
 // reading stays cheap.
-func (c *Cache) touch(path string, st fs.FileInfo) {
+func (c *Cache) touch(path string, lastUse time.Time) {
 	now := c.now()
-	if now.Sub(st.ModTime()) > time.Hour {
+	if now.Sub(lastUse) > time.Hour {
 		if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.log.Debug("cannot record the use of a cache entry", "path", path, "err", err)
 		}

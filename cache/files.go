@@ -115,6 +115,8 @@ type corruptError struct{ what string }
 
 func (e corruptError) Error() string { return e.what }
 
+func isCorrupt(err error) bool { return errors.As(err, new(corruptError)) }
+
 // removeAll removes a tree whose directories may be read-only, as archives can make
 // them.
 func removeAll(path string) error {

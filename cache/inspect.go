@@ -82,34 +82,20 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 		}
 		r.Corrupt = append(r.Corrupt, line)
 	}
-	check := func(path string, check func() (name string, err error)) error {
+	err := c.each(func(kind, path string, read reader) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		name, err := check()
+		e, err := verify(path, read)
 		if errors.Is(err, fs.ErrNotExist) { // trimmed meanwhile
 			return nil
 		}
 		r.Checked++
 		if err != nil {
-			found(name, err, c.dropBad(path, func() error { _, err := check(); return err }))
+			found(fmt.Sprintf("%s %q", kind, e.key), err, c.drop(path, read, func(error) bool { return true }))
 		}
 		return nil
-	}
-	err := c.eachIn("index", func(kind, path string) error {
-		return check(path, func() (string, error) {
-			ix, err := c.checkBlob(path)
-			return fmt.Sprintf("%s %q", kind, ix.Key), err
-		})
 	})
-	if err == nil {
-		err = c.eachIn("trees", func(kind, path string) error {
-			return check(path, func() (string, error) {
-				m, err := c.checkTree(path)
-				return fmt.Sprintf("%s %q", kind, m.Key), err
-			})
-		})
-	}
 	if err == nil {
 		err = c.verifyDeno(ctx, &r, found)
 	}

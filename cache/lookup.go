@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // getOrMake returns what get finds, or else what make makes. When several goroutines or
@@ -27,17 +29,89 @@ func (c *Cache) getOrMake(ctx context.Context, lock string, get, make func() (st
 	return path, false, err
 }
 
-// get looks up the entry (kind, key), which is at path. A corrupt one is removed and
-// counts as a miss.
-func (c *Cache) get(kind, key, path string, lookup func() (string, error), check func() error) (found string, err error) {
+// store makes an entry: fill creates what it holds in an empty directory, and finish
+// seals that, puts it in place and returns its path.
+func (c *Cache) store(kind, key string, fill func(tmp string) error, finish func(tmp string) (string, error)) (content string, err error) {
 	if err := checkKind(kind); err != nil {
 		return "", err
 	}
-	found, err = lookup()
+	tmp, err := c.tempDir("entry-")
+	if err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	defer removeAll(tmp)
+	if err := fill(tmp); err != nil {
+		return "", err // the maker's own words
+	}
+	if content, err = finish(tmp); err != nil {
+		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
+	}
+	c.trimSometimes()
+	return content, nil
+}
+
+// commit puts an entry in place by moves, of which the last makes it one.
+func (c *Cache) commit(path, content string, moves [][2]string) error {
+	unlock, err := c.lockStore(false)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := c.live.use(c.entryName(path)); err != nil {
+		return err
+	}
+	for _, move := range moves {
+		if err := rename(move[0], move[1]); err != nil {
+			return err
+		}
+	}
+	st, err := os.Stat(content)
+	if err != nil {
+		return err
+	}
+	c.setVerified(content, st)
+	return nil
+}
+
+// entry is one thing that the cache holds.
+type entry struct {
+	path      string // of the index file, the tree, or the package of Deno's
+	kind, key string
+	record    string // the file that describes it
+	content   string // the blob, or the tree's files
+	blob      string // the blob, which other entries may share
+	size      int64
+	lastUse   time.Time
+	check     func() error // verifies the content
+}
+
+// reader reads the record of the entry at a path: readBlob or readTree.
+type reader func(path string) (entry, error)
+
+// verify reads an entry and checks its content. An error that wraps fs.ErrNotExist
+// means that there is no such entry.
+func verify(path string, read reader) (entry, error) {
+	e, err := read(path)
+	if err != nil {
+		return e, err
+	}
+	if err = e.check(); errors.Is(err, fs.ErrNotExist) {
+		err = corruptError{"its content is gone"}
+	}
+	return e, err
+}
+
+// get looks up the entry (kind, key), which is at path. A corrupt one is removed and
+// counts as a miss.
+func (c *Cache) get(kind, key, path string, read reader) (found string, err error) {
+	if err := checkKind(kind); err != nil {
+		return "", err
+	}
+	found, err = c.lookup(path, read)
 	if corrupt, ok := errors.AsType[corruptError](err); ok {
-		err = c.dropCorrupt(path, check)
+		err = c.drop(path, read, isCorrupt)
 		if err == nil { // it is gone, or was read wrongly, or another process mended it
-			found, err = lookup()
+			found, err = c.lookup(path, read)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			c.log.Warn("a cache entry is corrupt and will be made again", "kind", kind, "key", key, "why", corrupt.what)
@@ -52,71 +126,62 @@ func (c *Cache) get(kind, key, path string, lookup func() (string, error), check
 	return "", fmt.Errorf("look up %s %q in the cache: %w", kind, key, err)
 }
 
+// lookup returns the content of the entry at path, which is verified unless this process
+// has done that and it has not changed since.
+func (c *Cache) lookup(path string, read reader) (content string, err error) {
+	e, err := c.claim(path, read)
+	if err != nil {
+		return "", err
+	}
+	st, err := os.Stat(e.content)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", corruptError{"its content is gone"}
+	}
+	if err != nil || c.isVerified(e.content, st) {
+		return e.content, err
+	}
+	if err := e.check(); err != nil {
+		return "", err
+	}
+	c.setVerified(e.content, st)
+	return e.content, nil
+}
+
 // claim records that this process uses an entry, so that it is not trimmed, and the
-// time in the entry's file. read reads that file.
-func (c *Cache) claim(entry, file string, read func() (fs.FileInfo, error)) error {
+// time.
+func (c *Cache) claim(path string, read reader) (entry, error) {
 	unlock, err := c.lockStore(false)
 	if err != nil {
-		return err
+		return entry{}, err
 	}
 	defer unlock()
-	st, err := read()
-	if err != nil {
-		return err
+	e, err := read(path)
+	if err == nil {
+		err = c.live.use(c.entryName(path))
 	}
-	if err := c.live.use(c.entryName(entry)); err != nil {
-		return err
+	if err == nil {
+		c.touch(e.record, e.lastUse)
 	}
-	c.touch(file, st)
-	return nil
+	return e, err
 }
 
-// verifyOnce calls check unless this process has verified path and content, a file or
-// directory, has not changed since.
-func (c *Cache) verifyOnce(path, content string, check func() error) error {
-	st, err := os.Stat(content)
-	if errors.Is(err, fs.ErrNotExist) {
-		return corruptError{"its content is gone"}
-	}
-	if err != nil || c.isVerified(path, st) {
-		return err
-	}
-	if err := check(); err != nil {
-		return err
-	}
-	c.setVerified(path, st)
-	return nil
+// entryName is how live files name an entry.
+func (c *Cache) entryName(path string) string {
+	return strings.TrimPrefix(path, c.dir+string(filepath.Separator))
 }
 
-// dropCorrupt removes an entry if check still finds it corrupt: another process
-// may have replaced it by a good one meanwhile.
-func (c *Cache) dropCorrupt(path string, check func() error) error {
-	return c.dropBad(path, func() error {
-		err := check()
-		if _, corrupt := errors.AsType[corruptError](err); corrupt {
-			return err
-		}
-		return nil
-	})
-}
-
-// dropBad removes an entry if check still fails.
-func (c *Cache) dropBad(path string, check func() error) error {
+// drop removes the entry at path if it is still bad: another process may have replaced
+// it by a good one meanwhile. It is moved out of sight first, at once also when it is a
+// large tree.
+func (c *Cache) drop(path string, read reader, bad func(error) bool) error {
 	unlock, err := c.lockStore(true)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := check(); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := verify(path, read); err == nil || errors.Is(err, fs.ErrNotExist) || !bad(err) {
 		return nil
 	}
-	return c.discard(path)
-}
-
-// discard moves an entry out of sight, at once also when it is a large tree.
-// The store's lock must be held alone.
-func (c *Cache) discard(path string) error {
-	c.verified.Delete(path)
 	trash, err := c.tempDir("trash-")
 	if err != nil {
 		return err

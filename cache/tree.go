@@ -39,60 +39,49 @@ func (c *Cache) Tree(ctx context.Context, kind, key string, maker func(ctx conte
 
 // GetTree returns the directory (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) GetTree(kind, key string) (dir string, err error) {
-	tree := c.treePath(kind, key)
-	lookup := func() (string, error) { return c.lookupTree(tree) }
-	return c.get(kind, key, tree, lookup, func() error { _, err := c.checkTree(tree); return err })
-}
-
-func (c *Cache) lookupTree(tree string) (dir string, err error) {
-	err = c.claim(tree, filepath.Join(tree, manifestFileName), func() (fs.FileInfo, error) {
-		_, st, err := readManifest(tree)
-		return st, err
-	})
-	if err != nil {
-		return "", err
-	}
-	dir = filepath.Join(tree, "files")
-	return dir, c.verifyOnce(tree, dir, func() error { _, err := c.checkTree(tree); return err })
+	return c.get(kind, key, c.treePath(kind, key), c.readTree)
 }
 
 const manifestFileName = "manifest.json"
 
-func readManifest(tree string) (m manifest, st fs.FileInfo, err error) {
-	dir, err := os.Stat(tree)
+// readTree reads the manifest of a tree.
+func (c *Cache) readTree(path string) (entry, error) {
+	dir, err := os.Stat(path)
 	if err != nil {
-		return m, nil, err
+		return entry{}, err
 	}
 	if !dir.IsDir() {
-		return m, nil, corruptError{"it is not a directory"}
+		return entry{}, corruptError{"it is not a directory"}
 	}
-	st, err = readJSON(filepath.Join(tree, manifestFileName), &m)
+	var m manifest
+	record := filepath.Join(path, manifestFileName)
+	st, err := readJSON(record, &m)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = corruptError{"its manifest is gone"}
-	case err == nil && id(m.Key) != filepath.Base(tree):
+	case err == nil && id(m.Key) != filepath.Base(path):
 		err = corruptError{"its manifest belongs to another key"}
 	}
-	return m, st, err
+	if err != nil {
+		return entry{key: m.Key}, err
+	}
+	files := filepath.Join(path, "files")
+	return entry{
+		path: path, key: m.Key, record: record, content: files, lastUse: st.ModTime(),
+		check: func() error { return m.matches(files) },
+	}, nil
 }
 
-// checkTree verifies every file of a tree against its manifest.
-func (c *Cache) checkTree(tree string) (manifest, error) {
-	m, _, err := readManifest(tree)
-	if err != nil {
-		return m, err
+// matches compares every file with the manifest.
+func (m manifest) matches(dir string) error {
+	found, err := listFiles(dir)
+	if errors.Is(err, errNotRegular) {
+		return corruptError{err.Error()}
 	}
-	found, err := listFiles(filepath.Join(tree, "files"))
-	if errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
-		return m, corruptError{err.Error()}
+	if err == nil && !slices.Equal(found, m.Files) {
+		return corruptError{"its files are not those that were written: " + firstDifference(m.Files, found)}
 	}
-	if err != nil { // it can't be told, as with too many open files
-		return m, err
-	}
-	if !slices.Equal(found, m.Files) {
-		return m, corruptError{"its files are not those that were written: " + firstDifference(m.Files, found)}
-	}
-	return m, nil
+	return err // it can't be told, as with too many open files
 }
 
 func firstDifference(want, got []manifestFile) string {
@@ -151,34 +140,27 @@ func listFiles(dir string) ([]manifestFile, error) {
 }
 
 func (c *Cache) makeTree(ctx context.Context, kind, key string, maker func(ctx context.Context, dir string) error) (string, error) {
-	tmp, err := c.tempDir("tree-")
-	if err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	defer removeAll(tmp)
-	work := filepath.Join(tmp, "tree")
-	files := filepath.Join(work, "files")
-	if err := os.MkdirAll(files, 0o700); err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	if err := maker(ctx, files); err != nil {
-		return "", err // the maker's own words
-	}
-	m := manifest{Key: key}
-	if m.Files, err = sealTree(files); err == nil {
-		err = writeJSON(filepath.Join(work, manifestFileName), m)
-	}
-	if err == nil {
-		err = syncDir(work)
-	}
-	if err == nil {
-		err = c.commitTree(work, c.treePath(kind, key))
-	}
-	if err != nil {
-		return "", fmt.Errorf("store %s %q: %w", kind, key, err)
-	}
-	c.trimSometimes()
-	return filepath.Join(c.treePath(kind, key), "files"), nil
+	return c.store(kind, key, func(tmp string) error {
+		dir := filepath.Join(tmp, "files")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		return maker(ctx, dir)
+	}, func(tmp string) (string, error) {
+		files, err := sealTree(filepath.Join(tmp, "files"))
+		if err == nil {
+			err = writeJSON(filepath.Join(tmp, manifestFileName), manifest{key, files})
+		}
+		if err == nil {
+			err = syncDir(tmp)
+		}
+		if err != nil {
+			return "", err
+		}
+		tree := c.treePath(kind, key)
+		dir := filepath.Join(tree, "files")
+		return dir, c.commit(tree, dir, [][2]string{{tmp, tree}})
+	})
 }
 
 // sealTree makes all files below dir read-only and durable, and lists them. Many
@@ -211,26 +193,6 @@ func sealTree(dir string) ([]manifestFile, error) {
 		return nil, err
 	}
 	return listFiles(dir)
-}
-
-func (c *Cache) commitTree(work, tree string) error {
-	unlock, err := c.lockStore(false)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := c.live.use(c.entryName(tree)); err != nil {
-		return err
-	}
-	if err := rename(work, tree); err != nil {
-		return err
-	}
-	st, err := os.Stat(filepath.Join(tree, "files"))
-	if err != nil {
-		return err
-	}
-	c.setVerified(tree, st)
-	return nil
 }
 
 func (c *Cache) treePath(kind, key string) string {

@@ -27,15 +27,6 @@ const trimMark = "trimmed"
 // a day and a half is not in use.
 const denoRest = 36 * time.Hour
 
-// entry is one thing that can be trimmed.
-type entry struct {
-	path    string // of the index file, the tree or the package
-	kind    string
-	blob    string // path of the blob, which other entries may share
-	size    int64
-	lastUse time.Time
-}
-
 // Freed says what Trim and Clear did.
 type Freed struct {
 	Entries int   // removed
@@ -157,7 +148,6 @@ func (t *trimmer) remove(e entry) error {
 
 func (t *trimmer) move(path string) error {
 	t.moved++
-	t.c.verified.Delete(path)
 	err := os.Rename(path, filepath.Join(t.trash, fmt.Sprint(t.moved)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,19 +158,21 @@ func (t *trimmer) move(path string) error {
 // entries lists what can be trimmed, and the blobs that no index file names.
 func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	named := map[string]bool{}
-	err = c.eachIn("index", func(kind, path string) error {
-		ix, st, err := readIndex(path)
-		if _, corrupt := errors.AsType[corruptError](err); corrupt {
+	err = c.each(func(kind, path string, read reader) error {
+		e, err := read(path)
+		if isCorrupt(err) {
 			orphans = append(orphans, path)
 			return nil
 		}
-		if err != nil {
+		if err != nil { // it can't be told, as with too many open files
 			return err
 		}
-		blob := c.blobPath(ix.SHA256)
-		named[blob] = true
-		entries = append(entries, entry{path: path, kind: kind, blob: blob, size: ix.Size, lastUse: st.ModTime()})
-		return nil
+		if e.kind = kind; e.blob == "" {
+			e.size, _, err = measure(e.content)
+		}
+		named[e.blob] = true
+		entries = append(entries, e)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -194,51 +186,28 @@ func (c *Cache) entries() (entries []entry, orphans []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = c.eachIn("trees", func(kind, path string) error {
-		_, st, err := readManifest(path)
-		if _, corrupt := errors.AsType[corruptError](err); corrupt {
-			orphans = append(orphans, path)
-			return nil
-		}
-		if err != nil { // it can't be told, as with too many open files
-			return err
-		}
-		e := entry{path: path, kind: kind, lastUse: st.ModTime()}
-		e.size, _, err = measure(filepath.Join(path, "files"))
-		entries = append(entries, e)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
 	packages, err := c.denoPackages()
 	return append(entries, packages...), orphans, err
 }
 
-// eachIn visits the index files ("index") or the trees ("trees") of all kinds.
-func (c *Cache) eachIn(sub string, do func(kind, path string) error) error {
-	kinds, err := os.ReadDir(filepath.Join(c.dir, sub))
-	if err != nil {
-		return err
-	}
-	for _, k := range kinds {
-		if !k.IsDir() {
-			continue
-		}
-		files, err := os.ReadDir(filepath.Join(c.dir, sub, k.Name()))
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if strings.HasPrefix(f.Name(), ".") { // a desktop's own files
-				continue
-			}
-			if err := do(k.Name(), filepath.Join(c.dir, sub, k.Name(), f.Name())); err != nil {
+// each visits the blobs and the trees of all kinds.
+func (c *Cache) each(visit func(kind, path string, read reader) error) error {
+	visitIn := func(sub string, read reader) error {
+		return filepath.WalkDir(filepath.Join(c.dir, sub), func(path string, d fs.DirEntry, err error) error {
+			names := strings.SplitN(c.entryName(path), string(filepath.Separator), 3) // sub, kind and its own
+			if err != nil || len(names) < 3 || strings.HasPrefix(names[2], ".") {     // a desktop's own files
 				return err
 			}
-		}
+			if err := visit(names[1], path, read); err != nil || !d.IsDir() {
+				return err
+			}
+			return fs.SkipDir
+		})
 	}
-	return nil
+	if err := visitIn("index", c.readBlob); err != nil {
+		return err
+	}
+	return visitIn("trees", c.readTree)
 }
 
 // trimSometimes trims in the background if no process has for trimEvery. As that reads
