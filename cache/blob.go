@@ -117,7 +117,7 @@ func (c *Cache) put(kind, key string, maker blobMaker) (path string, err error) 
 		return err
 	}, func(tmp string) (string, error) {
 		blob, record := filepath.Join(tmp, "blob"), filepath.Join(tmp, "index")
-		if err := sealPath(blob, 0o400); err != nil {
+		if err := seal(blob, 0o400); err != nil {
 			return "", err
 		}
 		digest, size, err := HashFile(blob)

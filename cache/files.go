@@ -38,21 +38,21 @@ func copyWhole(w io.Writer, f *os.File) (size int64, err error) {
 	return size, err
 }
 
-// seal makes a finished file read-only and durable.
-func seal(f *os.File, mode fs.FileMode) error {
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-// sealPath is seal for a file that somebody else wrote and closed.
-func sealPath(path string, mode fs.FileMode) error {
+// seal gives a finished file its mode and makes it durable.
+func seal(path string, mode fs.FileMode) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(seal(f, mode), f.Close())
+	return errors.Join(f.Chmod(mode), f.Sync(), f.Close())
+}
+
+// sealNew makes a file of text.
+func sealNew(path string, text []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	return seal(path, mode)
 }
 
 // syncDir makes renames into dir durable.
@@ -81,12 +81,7 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	return errors.Join(err, seal(f, 0o400), f.Close())
+	return sealNew(path, append(text, '\n'), 0o400)
 }
 
 // readJSON reads what writeJSON wrote; anything else is a corruptError.

@@ -48,7 +48,7 @@ func (c *Cache) writeFormat() error {
 	}
 	defer removeAll(tmp)
 	made := filepath.Join(tmp, formatFile)
-	if err := errors.Join(os.WriteFile(made, fmt.Appendln(nil, format), 0o600), sealPath(made, 0o600)); err != nil {
+	if err := sealNew(made, fmt.Appendln(nil, format), 0o600); err != nil {
 		return err
 	}
 	return rename(made, path)

@@ -186,7 +186,7 @@ func sealTree(dir string) ([]manifestFile, error) {
 		if err != nil {
 			return err
 		}
-		g.Go(func() error { return sealPath(path, 0o400|st.Mode()&0o100) })
+		g.Go(func() error { return seal(path, 0o400|st.Mode()&0o100) })
 		return nil
 	})
 	if err = errors.Join(err, g.Wait()); err != nil {
