@@ -371,7 +371,7 @@ func (r Route) authorize(req *http.Request) {
 }
 
 // Get fetches a page of at most limit bytes. The body of the response has been read and
-// closed. Its status may be any that is not transient.
+// closed. Its status may be any that a retry would not change.
 func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.Header, limit int64) (resp *http.Response, body []byte, err error) {
 	none := func() int64 { return 0 }
 	err = c.retry(ctx, u, pageTries, none, func() error {
@@ -379,7 +379,7 @@ func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.H
 			return err
 		}
 		defer resp.Body.Close()
-		if status := (&StatusError{u.Host, resp.StatusCode}); status.transient() {
+		if status := (&StatusError{u.Host, resp.StatusCode}); !status.permanent() {
 			return status
 		}
 		body, err = io.ReadAll(Bound(resp.Body, limit, nil))

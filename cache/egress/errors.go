@@ -99,10 +99,10 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %d %s", e.Host, e.Code, http.StatusText(e.Code))
 }
 
-// transient reports whether a retry may get another response.
-func (e *StatusError) transient() bool {
-	return e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout ||
-		e.Code >= 500 && e.Code != http.StatusNotImplemented
+// permanent reports whether a retry would get the same response.
+func (e *StatusError) permanent() bool {
+	return e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout &&
+		(e.Code < 500 || e.Code == http.StatusNotImplemented)
 }
 
 // brokenError means that a body ended early.
@@ -114,25 +114,21 @@ type brokenError struct {
 func (e *brokenError) Error() string { return "the transfer broke off: " + e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
+func (e *brokenError) permanent() bool { return e.last }
+
+func (*DeniedError) permanent() bool   { return true }
+func (*RefusedError) permanent() bool  { return true }
+func (*PrivateError) permanent() bool  { return true }
+func (*TooLargeError) permanent() bool { return true }
+func (*MismatchError) permanent() bool { return true }
+
 // permanent reports whether a retry would end in the same error.
 func permanent(err error) bool {
-	var (
-		denied   *DeniedError
-		refused  *RefusedError
-		private  *PrivateError
-		large    *TooLargeError
-		mismatch *MismatchError
-		status   *StatusError
-		broken   *brokenError
-	)
-	switch {
-	case errors.As(err, &status):
-		return !status.transient()
-	case errors.As(err, &broken):
-		return broken.last
-	}
-	return errors.As(err, &denied) || errors.As(err, &refused) || errors.As(err, &private) ||
-		errors.As(err, &large) || errors.As(err, &mismatch) || IsLocal(err)
+	known, ok := errors.AsType[interface {
+		error
+		permanent() bool
+	}](err)
+	return ok && known.permanent() || !ok && IsLocal(err)
 }
 
 // withoutURL removes the URL from an error of net/http, as it may hold a password.
