@@ -51,19 +51,6 @@ type SessionInfo struct {
 	Packages []job.Package
 }
 
-// sessions are those of all clients, by handle.
-type sessions struct {
-	mu     sync.Mutex
-	open   map[sessionKey]*openSession
-	shared *Shared
-	// expired, if any, is told whose session has ended for its idle time.
-	expired func(client string)
-	closed  bool
-	ending  sync.WaitGroup // sessions that are being ended
-	// making is held while a session is looked for, and made.
-	making sync.Mutex
-}
-
 // sessionKey is a client's handle: two clients may choose the same.
 type sessionKey struct{ client, id string }
 
@@ -121,10 +108,10 @@ var (
 
 // Share makes a directory of the operator's own the workspace of everything
 // that runs from now on.
-func (s *Supervisor) Share(shared Shared) { s.sessions.shared = &shared }
+func (s *Supervisor) Share(shared Shared) { s.shared = &shared }
 
 // Shared is the directory of the operator's own, nil when there is none.
-func (s *Supervisor) Shared() *Shared { return s.sessions.shared }
+func (s *Supervisor) Shared() *Shared { return s.shared }
 
 // noSession is the error of a handle that is not the client's. It is the same
 // whether the session is another's, has ended or never was.
@@ -141,9 +128,9 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 	if r.Language == "" && len(r.Packages) > 0 {
 		return SessionInfo{}, job.Refuse("packages are a language's: name the language, too")
 	}
-	s.sessions.making.Lock()
+	s.making.Lock()
 	o, err := s.newSession(r)
-	s.sessions.making.Unlock()
+	s.making.Unlock()
 	if err != nil {
 		return SessionInfo{}, err
 	}
@@ -165,8 +152,8 @@ func (s *Supervisor) CreateSession(ctx context.Context, r SessionRequest, emit f
 // EnsureSession makes the client's session of that handle, DefaultHandle or one of the
 // client's choice, if there is none. It says whether it did.
 func (s *Supervisor) EnsureSession(client, id string) (made bool, err error) {
-	s.sessions.making.Lock()
-	defer s.sessions.making.Unlock()
+	s.making.Lock()
+	defer s.making.Unlock()
 	_, err = s.find(client, id)
 	if err == nil || !chosenHandle.MatchString(id) || madeHandle.MatchString(id) {
 		return false, err
@@ -175,7 +162,7 @@ func (s *Supervisor) EnsureSession(client, id string) (made bool, err error) {
 	return err == nil, err
 }
 
-// newSession makes a session without a process. The caller holds sessions.making.
+// newSession makes a session without a process. The caller holds making.
 func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 	switch {
 	case r.Idle == 0:
@@ -196,11 +183,11 @@ func (s *Supervisor) newSession(r SessionRequest) (*openSession, error) {
 		processes: map[job.Language]*process{},
 	}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
-	if err := o.openFiles(s.sessions.shared, s.limits, s.sessions.quota(r.Client, s.limits)); err != nil {
+	if err := s.openFiles(o, s.quota(r.Client)); err != nil {
 		return nil, err
 	}
 	o.expiry = time.AfterFunc(r.Idle, func() { s.expire(o) })
-	if err := s.sessions.add(o, s.limits); err != nil {
+	if err := s.add(o); err != nil {
 		o.expiry.Stop()
 		o.end(err)
 		o.closeFiles()
@@ -227,11 +214,11 @@ func (s *Supervisor) languageOf(o *openSession, named job.Language) (job.Languag
 }
 
 // openFiles gives the session its workspace.
-func (o *openSession) openFiles(shared *Shared, limits job.Limits, quota *workspace.Quota) error {
-	options := workspace.Options{Bytes: limits.Disk, Files: limits.Files, Quota: quota}
-	if shared != nil {
-		o.options.Workspace, o.options.ReadOnly = shared.Path, shared.ReadOnly
-		options = workspace.Options{ReadOnly: shared.ReadOnly}
+func (s *Supervisor) openFiles(o *openSession, quota *workspace.Quota) error {
+	options := workspace.Options{Bytes: s.limits.Disk, Files: s.limits.Files, Quota: quota}
+	if s.shared != nil {
+		o.options.Workspace, o.options.ReadOnly = s.shared.Path, s.shared.ReadOnly
+		options = workspace.Options{ReadOnly: s.shared.ReadOnly}
 	} else {
 		dir, err := sandbox.NewRunDir()
 		if err != nil {
@@ -251,55 +238,43 @@ func (o *openSession) openFiles(shared *Shared, limits job.Limits, quota *worksp
 }
 
 // quota is that of a client's sessions; nil when all of them, each full, hold no more.
-func (all *sessions) quota(client string, limits job.Limits) *workspace.Quota {
-	if int64(limits.Sessions) <= limits.ClientDisk/limits.Disk {
+func (s *Supervisor) quota(client string) *workspace.Quota {
+	if int64(s.limits.Sessions) <= s.limits.ClientDisk/s.limits.Disk {
 		return nil
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for key, o := range all.open {
-		if key.client == client {
-			return o.files.Options().Quota
-		}
+	if all := s.sessionsOf(client); len(all) > 0 {
+		return all[0].files.Options().Quota
 	}
-	return workspace.NewQuota(limits.ClientDisk)
+	return workspace.NewQuota(s.limits.ClientDisk)
 }
 
 // add takes a session in, within the limits.
-func (all *sessions) add(o *openSession, limits job.Limits) error {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closed {
+func (s *Supervisor) add(o *openSession) error {
+	of := len(s.sessionsOf(o.request.Client))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return ErrCancelled
 	}
 	key := sessionKey{o.request.Client, o.id}
-	if all.open[key] != nil {
+	if s.open[key] != nil {
 		return job.Refuse("there is a session %q of yours already: use it, or destroy it with destroy_session", o.id)
 	}
-	of := 0
-	for _, other := range all.open {
-		if other.request.Client == o.request.Client {
-			of++
-		}
-	}
 	switch {
-	case of >= limits.Sessions:
+	case of >= s.limits.Sessions:
 		return job.Refuse("you have %d sessions, which is all that one client may have: destroy one with destroy_session (list_sessions names them)", of)
-	case len(all.open) >= limits.AllSessions:
-		return job.Refuse("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(all.open))
+	case len(s.open) >= s.limits.AllSessions:
+		return job.Refuse("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(s.open))
 	}
-	if all.open == nil {
-		all.open = map[sessionKey]*openSession{}
-	}
-	all.open[key] = o
+	s.open[key] = o
 	return nil
 }
 
 // find gives a client's session.
 func (s *Supervisor) find(client, id string) (*openSession, error) {
-	s.sessions.mu.Lock()
-	defer s.sessions.mu.Unlock()
-	if o := s.sessions.open[sessionKey{client, id}]; o != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.open[sessionKey{client, id}]; o != nil {
 		return o, nil
 	}
 	return nil, noSession(id)
@@ -307,10 +282,10 @@ func (s *Supervisor) find(client, id string) (*openSession, error) {
 
 // sessionsOf gives a client's sessions, the oldest first.
 func (s *Supervisor) sessionsOf(client string) []*openSession {
-	s.sessions.mu.Lock()
-	defer s.sessions.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var of []*openSession
-	for _, o := range s.sessions.open {
+	for _, o := range s.open {
 		if o.request.Client == client {
 			of = append(of, o)
 		}
@@ -405,9 +380,9 @@ func (s *Supervisor) expire(o *openSession) {
 		return
 	}
 	s.endSession(o, errExpired)
-	s.sessions.mu.Lock()
-	expired := s.sessions.expired
-	s.sessions.mu.Unlock()
+	s.mu.Lock()
+	expired := s.expired
+	s.mu.Unlock()
 	if expired != nil {
 		expired(o.request.Client)
 	}
@@ -416,9 +391,9 @@ func (s *Supervisor) expire(o *openSession) {
 // OnExpiry has told called with the client's name after a session has ended for
 // its idle time, which no call of the client's tells it.
 func (s *Supervisor) OnExpiry(told func(client string)) {
-	s.sessions.mu.Lock()
-	defer s.sessions.mu.Unlock()
-	s.sessions.expired = told
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired = told
 }
 
 func (o *openSession) info() SessionInfo {
@@ -529,13 +504,15 @@ func (s *Supervisor) EndClient(client string) {
 // endSession ends a session and returns when nothing is left of it. Ending it
 // twice is no error.
 func (s *Supervisor) endSession(o *openSession, why error) {
-	s.sessions.mu.Lock()
-	if key := (sessionKey{o.request.Client, o.id}); s.sessions.open[key] == o { // not one that its client has made since
-		delete(s.sessions.open, key)
+	s.mu.Lock()
+	if key := (sessionKey{o.request.Client, o.id}); s.open[key] == o { // not one that its client has made since
+		delete(s.open, key)
 	}
-	s.sessions.ending.Add(1)
-	s.sessions.mu.Unlock()
-	defer s.sessions.ending.Done()
+	if !s.closed { // else Close ends it, too
+		s.work.Add(1)
+		defer s.work.Done()
+	}
+	s.mu.Unlock()
 	o.mu.Lock()
 	o.end(why) // the calls that run or wait end
 	o.expiry.Stop()
@@ -552,24 +529,6 @@ func (o *openSession) closeFiles() {
 	if err := o.files.Close(); err == nil && o.own {
 		sandbox.RemoveRunDir(o.options.Workspace)
 	}
-}
-
-// closeSessions ends all sessions, and lets no new ones begin.
-func (s *Supervisor) closeSessions() {
-	s.sessions.mu.Lock()
-	s.sessions.closed = true
-	var left []*openSession
-	for _, o := range s.sessions.open {
-		left = append(left, o)
-	}
-	s.sessions.mu.Unlock()
-	for _, o := range left {
-		go s.endSession(o, ErrCancelled)
-	}
-	for _, o := range left {
-		<-o.ctx.Done()
-	}
-	s.sessions.ending.Wait()
 }
 
 // Workspace gives the workspace of a client's session, and counts as a use of it. It
@@ -603,40 +562,32 @@ func (s *Supervisor) Workspaces(client string) map[string]*workspace.Dir {
 // Complete gives the names that may stand in place of the last word of text, in
 // the last cell's language; none while a cell runs.
 func (s *Supervisor) Complete(ctx context.Context, client, id, text string) (names []string, err error) {
-	err = s.ask(client, id, func(session job.Session) error {
-		names, err = session.Complete(ctx, text)
-		return err
-	})
-	return names, err
+	return ask(s, client, id, func(session job.Session) ([]string, error) { return session.Complete(ctx, text) })
 }
 
 // Unfinished says whether text, as it is typed, waits for another line, in the last
 // cell's language; no text does while a cell runs.
 func (s *Supervisor) Unfinished(ctx context.Context, client, id, text string) (waits bool, err error) {
-	err = s.ask(client, id, func(session job.Session) error {
-		waits, err = session.Unfinished(ctx, text)
-		return err
-	})
-	return waits, err
+	return ask(s, client, id, func(session job.Session) (bool, error) { return session.Unfinished(ctx, text) })
 }
 
 // ask asks the child of the last cell's language something, if there is one and no
 // cell runs.
-func (s *Supervisor) ask(client, id string, question func(job.Session) error) error {
+func ask[Answer any](s *Supervisor, client, id string, question func(job.Session) (Answer, error)) (none Answer, err error) {
 	o, err := s.find(client, id)
 	if err != nil {
-		return err
+		return none, err
 	}
 	giveBack, ok := o.turn.tryEnter(client)
 	if !ok {
-		return nil
+		return none, nil
 	}
 	defer giveBack()
 	o.mu.Lock()
 	p := o.processes[o.language]
 	o.mu.Unlock()
 	if p == nil || p.session == nil {
-		return nil
+		return none, nil
 	}
 	return question(p.session)
 }
@@ -645,7 +596,7 @@ func (s *Supervisor) ask(client, id string, question func(job.Session) error) er
 // must call remove when the program has ended.
 func (s *Supervisor) NewWorkspace() (path string, files *workspace.Dir, remove func(), err error) {
 	o := &openSession{}
-	if err := o.openFiles(s.sessions.shared, s.limits, nil); err != nil {
+	if err := s.openFiles(o, nil); err != nil {
 		return "", nil, nil, err
 	}
 	return o.options.Workspace, o.files, o.closeFiles, nil

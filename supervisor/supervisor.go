@@ -36,13 +36,16 @@ type Supervisor struct {
 	admission  *admission
 	log        *slog.Logger
 
-	sessions sessions
+	shared *Shared
+	making sync.Mutex // held while a session is looked for, and made
 
 	mu      sync.Mutex
 	running map[string]execution // by execution ID
 	begun   int
+	open    map[sessionKey]*openSession
+	expired func(client string) // is told whose session has ended for its idle time
 	closed  bool
-	work    sync.WaitGroup // runs and installations; added to under mu
+	work    sync.WaitGroup // runs, installations and ends of sessions; added to under mu
 }
 
 type execution struct {
@@ -64,6 +67,7 @@ func New(limits job.Limits, log *slog.Logger, toolchains ...job.Toolchain) *Supe
 		admission:  newAdmission(limits),
 		log:        log,
 		running:    map[string]execution{},
+		open:       map[sessionKey]*openSession{},
 	}
 	for _, t := range toolchains {
 		for _, language := range t.Describe().Languages {
@@ -299,8 +303,10 @@ func (s *Supervisor) Close() {
 	for _, e := range s.running {
 		e.cancel(ErrCancelled)
 	}
+	for _, o := range s.open {
+		s.work.Go(func() { s.endSession(o, ErrCancelled) })
+	}
 	s.mu.Unlock()
-	s.closeSessions()
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
@@ -309,7 +315,7 @@ func (s *Supervisor) Close() {
 	select {
 	case <-idle:
 	case <-time.After(lastWait):
-		s.log.Error("an execution does not end; leaving it")
+		s.log.Error("an execution or a session does not end; leaving it")
 	}
 	for _, t := range s.toolchains {
 		t.Close()
