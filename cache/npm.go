@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -108,22 +107,13 @@ func NPMRegistries() []string {
 // readNPMRC reads key=value lines; what can't be read is empty.
 func readNPMRC(path string) map[string]string {
 	settings := map[string]string{}
-	f, err := os.Open(path)
-	if err != nil {
-		return settings
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		line := strings.TrimSpace(s.Text())
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
 		key, value, ok := strings.Cut(line, "=")
-		if !ok {
-			continue
+		key, value = strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"'`)
+		if ok && !strings.HasPrefix(key, "#") && !strings.HasPrefix(key, ";") {
+			settings[key] = expandBraces(value)
 		}
-		value = strings.Trim(strings.TrimSpace(value), `"'`)
-		settings[strings.TrimSpace(key)] = expandBraces(value)
 	}
 	return settings
 }
