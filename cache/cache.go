@@ -130,15 +130,15 @@ func Open(dir string, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cache in %s: %w (set %s to use another directory)", dir, err, DirEnv)
 	}
-	swept := c.sweepDead()
+	_, unknown := c.living()
 	switch c.live, err = newLive(c); {
 	case cannotWrite(err):
 		log.Warn("the cache can't be written to: what is in it can be used, nothing is added", "dir", dir, "err", err)
 		c.live, c.maxBytes = &live{refused: err}, 0
 	case err != nil:
 		return nil, fmt.Errorf("open the cache in %s: %w", dir, err)
-	case swept != nil:
-		log.Warn("cannot remove what a dead process left in the cache", "dir", dir, "err", swept)
+	case unknown != nil:
+		log.Warn("cannot tell whether dead processes left something in the cache", "dir", dir, "err", unknown)
 	}
 	if earlier {
 		log.Warn("an earlier version wrote the cache: what can be verified is used, the rest is fetched again when it is wanted", "dir", dir)

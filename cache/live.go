@@ -94,45 +94,22 @@ func (l *live) close() error {
 		return nil
 	}
 	err := removeAll(l.tmp)
-	return errors.Join(err, os.Remove(l.lock.Path()), l.file.Close(), l.lock.Close())
+	if err == nil { // else another process removes it
+		err = os.Remove(l.mark())
+	}
+	return errors.Join(err, l.file.Close(), l.lock.Close())
 }
 
 // mark is the path of this process's mark, empty without one.
 func (l *live) mark() string {
-	if l.lock == nil {
+	if l == nil || l.lock == nil {
 		return ""
 	}
 	return l.lock.Path()
 }
 
-// sweepDead removes the marks and temporary directories of processes that no
-// longer live.
-func (c *Cache) sweepDead() error {
-	names := map[string]bool{}
-	for _, sub := range []string{"live", "tmp"} {
-		entries, err := os.ReadDir(filepath.Join(c.dir, sub))
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			names[e.Name()] = true
-		}
-	}
-	var errs []error
-	for name := range names {
-		path := filepath.Join(c.dir, "live", name)
-		l, err := tryLock(path)
-		if err != nil || l == nil {
-			errs = append(errs, err) // it lives, or can't be told
-			continue
-		}
-		errs = append(errs, removeAll(filepath.Join(c.dir, "tmp", name)), os.Remove(path), l.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // living lists the marks of the living processes that have the cache open, without
-// this one's.
+// this one's. It removes the marks and temporary directories of those that died.
 func (c *Cache) living() (others []string, err error) {
 	files, err := os.ReadDir(filepath.Join(c.dir, "live"))
 	if err != nil {
@@ -151,7 +128,13 @@ func (c *Cache) living() (others []string, err error) {
 			others = append(others, path)
 			continue
 		}
-		_ = l.Close() // dead: the next Open removes it
+		err = removeAll(filepath.Join(c.dir, "tmp", f.Name()))
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err := errors.Join(err, l.Close()); err != nil {
+			c.log.Warn("cannot remove what a dead process left in the cache", "dir", c.dir, "err", err)
+		}
 	}
 	return others, nil
 }
