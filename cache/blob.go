@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // index is what a file below index/ says.
@@ -84,7 +84,7 @@ func (c *Cache) Remove(kind, key string) error {
 func (c *Cache) readBlob(path string) (entry, error) {
 	var ix index
 	st, err := readJSON(path, &ix)
-	if err == nil && (id(ix.Key) != filepath.Base(path) || !isDigest(ix.SHA256)) {
+	if err == nil && (id(ix.Key) != filepath.Base(path) || !digestPattern.MatchString(ix.SHA256)) {
 		err = corruptError{"its index file belongs to another key"}
 	}
 	if err != nil {
@@ -156,7 +156,4 @@ func (c *Cache) blobPath(digest string) string {
 	return filepath.Join(c.dir, "blobs", "sha256", digest[:2], digest)
 }
 
-func isDigest(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == sha256.Size && bytes.Equal([]byte(hex.EncodeToString(b)), []byte(s))
-}
+var digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -75,20 +75,17 @@ func (c *Cache) StageDeno(dir string) (*DenoStage, error) {
 		}
 		s.bases = append(s.bases, base, real)
 	}
-	made := map[string]bool{}
 	for path, record := range known {
 		from, to := c.denoPart(path), filepath.Join(dir, filepath.FromSlash(path))
 		if !filepath.IsLocal(filepath.FromSlash(path)) || stampOf(from) != record.Stamp {
 			delete(known, path)
 			continue
 		}
-		if parent := filepath.Dir(to); !made[parent] {
-			if err := os.MkdirAll(parent, 0o700); err != nil {
-				return nil, fmt.Errorf("make a directory for Deno: %w", err)
-			}
-			made[parent] = true
+		err := os.MkdirAll(filepath.Dir(to), 0o700)
+		if err == nil {
+			err = os.Symlink(from, to)
 		}
-		if err := os.Symlink(from, to); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("make a directory for Deno: %w", err)
 		}
 	}
@@ -149,13 +146,13 @@ func (s *DenoStage) Keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	trash, err := s.c.tempDir("trash-")
+	discard, empty, err := s.c.trash()
 	if err != nil {
 		return err
 	}
-	defer removeAll(trash)
+	defer empty()
 	return s.c.changeRecords(ctx, func(records map[string]denoRecord) error {
-		for i, path := range parts {
+		for _, path := range parts {
 			from := filepath.Join(s.dir, filepath.FromSlash(path))
 			if st, err := os.Lstat(from); err != nil || st.Mode()&fs.ModeSymlink != 0 {
 				continue
@@ -174,7 +171,7 @@ func (s *DenoStage) Keep(ctx context.Context) error {
 			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 				return err
 			}
-			if err := os.Rename(to, filepath.Join(trash, fmt.Sprint(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := discard(to); err != nil {
 				return err
 			}
 			if err := os.Rename(from, to); err != nil {

@@ -171,8 +171,7 @@ func (c *Cache) entryName(path string) string {
 }
 
 // drop removes the entry at path if it is still bad: another process may have replaced
-// it by a good one meanwhile. It is moved out of sight first, at once also when it is a
-// large tree.
+// it by a good one meanwhile.
 func (c *Cache) drop(path string, read reader, bad func(error) bool) error {
 	unlock, err := c.lockStore(true)
 	if err != nil {
@@ -182,13 +181,9 @@ func (c *Cache) drop(path string, read reader, bad func(error) bool) error {
 	if _, err := verify(path, read); err == nil || errors.Is(err, fs.ErrNotExist) || !bad(err) {
 		return nil
 	}
-	trash, err := c.tempDir("trash-")
+	discard, empty, err := c.trash()
 	if err != nil {
 		return err
 	}
-	err = os.Rename(path, filepath.Join(trash, "entry"))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, removeAll(trash))
+	return errors.Join(discard(path), empty())
 }

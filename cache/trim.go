@@ -69,11 +69,11 @@ func (c *Cache) Clear(ctx context.Context) (Freed, error) {
 }
 
 func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (freed Freed, err error) {
-	trash, err := c.tempDir("trash-")
+	discard, empty, err := c.trash()
 	if err != nil {
 		return freed, err
 	}
-	defer removeAll(trash)
+	defer empty() // when the store's lock is released
 	unlock, err := c.lockStore(true)
 	if err != nil {
 		return freed, err
@@ -87,15 +87,15 @@ func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (f
 	if err != nil {
 		return freed, err
 	}
-	t := trimmer{c: c, trash: trash, freed: &freed, names: map[string]int{}}
+	names := map[string]int{} // how many entries name a blob
 	for _, e := range entries {
-		t.names[e.blob]++
-		if e.blob == "" || t.names[e.blob] == 1 {
+		names[e.blob]++
+		if e.blob == "" || names[e.blob] == 1 {
 			freed.Kept += e.size
 		}
 	}
 	for _, path := range orphans { // a process died before it named them, or Remove did
-		if err := t.move(path); err != nil {
+		if err := discard(path); err != nil {
 			return freed, err
 		}
 	}
@@ -111,48 +111,38 @@ func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (f
 			freed.InUse++
 			continue
 		}
-		if err := t.remove(e); err != nil {
+		if err := discard(e.path); err != nil {
 			return freed, err
 		}
+		freed.Entries++
+		if e.blob != "" {
+			if names[e.blob]--; names[e.blob] > 0 {
+				continue
+			}
+			if err := discard(e.blob); err != nil {
+				return freed, err
+			}
+		}
+		freed.Bytes += e.size
+		freed.Kept -= e.size
 	}
 	return freed, nil
 }
 
-// trimmer moves entries into the trash, which is emptied after the store's lock is
-// released.
-type trimmer struct {
-	c     *Cache
-	trash string
-	freed *Freed
-	names map[string]int // how many entries name a blob
-	moved int
-}
-
-func (t *trimmer) remove(e entry) error {
-	if err := t.move(e.path); err != nil {
-		return err
-	}
-	t.freed.Entries++
-	if e.blob != "" {
-		if t.names[e.blob]--; t.names[e.blob] > 0 {
+// trash makes a place for what goes: discard moves a file or a directory there, at once
+// also when it is large, and empty removes all of it.
+func (c *Cache) trash() (discard func(path string) error, empty func() error, err error) {
+	dir, err := c.tempDir("trash-")
+	moved := 0
+	discard = func(path string) error {
+		moved++
+		err := os.Rename(path, filepath.Join(dir, fmt.Sprint(moved)))
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err := t.move(e.blob); err != nil {
-			return err
-		}
+		return err
 	}
-	t.freed.Bytes += e.size
-	t.freed.Kept -= e.size
-	return nil
-}
-
-func (t *trimmer) move(path string) error {
-	t.moved++
-	err := os.Rename(path, filepath.Join(t.trash, fmt.Sprint(t.moved)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return discard, func() error { return removeAll(dir) }, err
 }
 
 // entries lists what can be trimmed, and the blobs that no index file names.
