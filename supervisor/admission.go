@@ -69,7 +69,10 @@ func (a *admission) enter(ctx context.Context, client string) (leave func(), err
 		}
 		return func() { a.leave(client) }, nil
 	case <-ctx.Done():
-		if !a.withdraw(client, p) && !p.lost {
+		a.mu.Lock()
+		waited := a.remove(client, p)
+		a.mu.Unlock()
+		if !waited && !p.lost {
 			a.leave(client) // its turn came at the same moment
 		}
 		return nil, context.Cause(ctx)
@@ -180,14 +183,8 @@ func (a *admission) leave(client string) {
 	close(p.turn)
 }
 
-// withdraw takes a run out of the queue, or says that it is there no more.
-func (a *admission) withdraw(client string, p *place) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.remove(client, p)
-}
-
-// remove takes a run out of the queue. The caller holds mu.
+// remove takes a run out of the queue, or says that it is there no more. The caller
+// holds mu.
 func (a *admission) remove(client string, p *place) bool {
 	i := slices.Index(a.waiting[client], p)
 	if i < 0 {
