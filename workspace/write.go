@@ -74,7 +74,6 @@ func (d *Dir) WriteNew(before, after string, data []byte) (File, error) {
 // what ends the machine ends the run that the files are for.
 func (d *Dir) WriteAll(files map[string][]byte) error {
 	given := make(map[string]string, len(files)) // path → name
-	folders := make(map[string]bool)
 	var bytes int64
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		local, err := d.writable(name)
@@ -86,18 +85,10 @@ func (d *Dir) WriteAll(files map[string][]byte) error {
 		}
 		given[local] = name
 		bytes += int64(len(files[name]))
-		for folder := path.Dir(local); folder != "."; folder = path.Dir(folder) {
-			folders[folder] = true
-		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	entries := int64(len(files))
-	for folder := range folders {
-		if _, err := d.root.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-			entries++
-		}
-	}
+	entries := int64(len(files)) + d.missingFolders(slices.Collect(maps.Keys(given))...)
 	if err := d.fits("", entries, bytes); err != nil {
 		return err
 	}
@@ -203,16 +194,17 @@ func (d *Dir) fits(name string, files, bytes int64) error {
 	return nil
 }
 
-// missingFolders counts the folders that local needs and that are not there.
-func (d *Dir) missingFolders(local string) (n int64) {
-	for i, c := range local {
-		if c == '/' {
-			if _, err := d.root.Stat(local[:i]); errors.Is(err, fs.ErrNotExist) {
-				n++
+// missingFolders counts the folders that files need and that are not there.
+func (d *Dir) missingFolders(files ...string) int64 {
+	missing := map[string]bool{}
+	for _, file := range files {
+		for folder := path.Dir(file); folder != "."; folder = path.Dir(folder) {
+			if _, err := d.root.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+				missing[folder] = true
 			}
 		}
 	}
-	return n
+	return int64(len(missing))
 }
 
 // Files that are being written stand at the top of the workspace until they are
@@ -250,7 +242,10 @@ func (d *Dir) put(local, name string, data []byte, durable bool) (err error) {
 	if err == nil {
 		err = d.root.Rename(partial, local)
 	}
-	if err != nil && d.isFolder(local) {
+	if err == nil {
+		return nil
+	}
+	if info, wrong := d.root.Lstat(local); wrong == nil && info.IsDir() {
 		return refuse("%s is a folder: name a file in it, or delete it first", quote(name))
 	}
 	return failed("write", name, err)
@@ -272,11 +267,6 @@ func (d *Dir) fill(file *os.File, local string, data []byte, durable bool) error
 	// Before the name leads to it; some file systems tell only here that they
 	// are full.
 	return file.Sync()
-}
-
-func (d *Dir) isFolder(local string) bool {
-	info, err := d.root.Lstat(local)
-	return err == nil && info.IsDir()
 }
 
 // removePartial removes what writers that were killed left behind.
