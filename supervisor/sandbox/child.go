@@ -375,7 +375,10 @@ func (c *Child) reap() {
 		c.leave()
 		close(c.done)
 	default:
-		c.end = end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), c.meter.peak(state)}
+		// The kernel's own figure for an ended process is used only when the process was too
+		// short to be looked at: it also counts what the process was before it became the child.
+		peak := cmp.Or(c.meter.seen(), maxResident(state))
+		c.end = end{state.Sys().(syscall.WaitStatus), state.UserTime() + state.SystemTime(), peak}
 		c.leave()
 		close(c.done)
 		close(c.over)
@@ -418,17 +421,9 @@ const drainTime = time.Second
 func (c *Child) Wait() Exit {
 	<-c.over
 	_ = c.stdin.Close()
-	drained := make(chan struct{})
-	go func() {
-		c.attached.Wait()
-		close(drained)
-	}()
-	select {
-	case <-drained:
-	case <-time.After(drainTime):
-		closeFiles(c.out.file, c.err.file)
-		<-drained
-	}
+	late := time.AfterFunc(drainTime, func() { closeFiles(c.out.file, c.err.file) })
+	c.attached.Wait()
+	late.Stop()
 	closeFiles(c.out.file, c.err.file)
 
 	exit := Exit{

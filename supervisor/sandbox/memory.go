@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"os"
-	"sync"
-)
+import "sync"
 
 // meter keeps what was seen of a child's memory.
 type meter struct {
@@ -45,16 +42,4 @@ func (m *meter) seen() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.largest
-}
-
-// peak is the largest resident size that was seen. The kernel's own figure for
-// an ended process is used only when the process was too short to be looked at:
-// it also counts what the process was before it became the child.
-func (m *meter) peak(state *os.ProcessState) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.largest > 0 {
-		return m.largest
-	}
-	return maxResident(state)
 }
