@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -96,4 +98,62 @@ func connect(socket *os.File, port uint16) (net.Conn, error) {
 		return nil, err
 	}
 	return net.FileConn(socket)
+}
+
+// readMemory reads /proc/PID/status, proc_pid_status(5): sizes there are in KiB.
+func readMemory(pid int) (memory, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return memory{}, false
+	}
+	anonymous, ok := statusField(status, "RssAnon:")
+	if !ok {
+		return memory{}, false // ended, not reaped yet
+	}
+	shared, _ := statusField(status, "RssShmem:")
+	peak, _ := statusField(status, "VmHWM:")
+	return memory{own: anonymous + shared, peak: peak}, true
+}
+
+func statusField(status []byte, name string) (int64, bool) {
+	_, rest, ok := bytes.Cut(status, []byte("\n"+name))
+	if !ok {
+		return 0, false
+	}
+	line, _, _ := bytes.Cut(rest, []byte(" kB"))
+	kib, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+	return kib << 10, err == nil
+}
+
+func maxResident(state *os.ProcessState) int64 {
+	return state.SysUsage().(*syscall.Rusage).Maxrss << 10 // KiB, getrusage(2)
+}
+
+// unnamed is how many bytes the files have that the child's processes have open and
+// that have no name any more: they are on the disk until they are closed. They are
+// looked for by the processes' descriptors alone.
+func (c *Child) unnamed() (bytes int64) {
+	type file struct{ device, inode uint64 }
+	seen := map[file]bool{}
+	for _, pid := range c.processes() {
+		dir := fmt.Sprintf("/proc/%d/fd", pid)
+		descriptors, err := os.ReadDir(dir)
+		if err != nil {
+			continue // it has just ended
+		}
+		for _, descriptor := range descriptors {
+			path := dir + "/" + descriptor.Name()
+			var stat syscall.Stat_t
+			if syscall.Stat(path, &stat) != nil || stat.Nlink > 0 || stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
+				continue
+			}
+			key := file{uint64(stat.Dev), stat.Ino} // its type depends on the machine
+			if target, err := os.Readlink(path); err != nil || strings.HasPrefix(target, "/memfd:") || seen[key] {
+				continue // what is in memory is bounded as memory
+			}
+			seen[key] = true
+			bytes += stat.Size
+		}
+	}
+	return bytes
 }
