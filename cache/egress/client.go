@@ -77,8 +77,8 @@ type outage struct {
 // New makes a client that honours the machine's proxies and certificates.
 func New(policy Policy) *Client {
 	c := &Client{
-		Policy: policy, Proxy: environmentProxy, IsPublic: IsPublic,
-		Public: newTransport(), named: newTransport(), down: map[string]outage{},
+		Policy: policy, IsPublic: IsPublic, Public: newTransport(), named: newTransport(), down: map[string]outage{},
+		Proxy: func(u *url.URL) (*url.URL, error) { return http.ProxyFromEnvironment(&http.Request{URL: u}) },
 	}
 	c.Public.DialContext = (&net.Dialer{Timeout: dialTime, Control: c.checkAddress}).DialContext
 	c.named.Proxy = func(r *http.Request) (*url.URL, error) { return c.Proxy(r.URL) }
@@ -89,10 +89,6 @@ func New(policy Policy) *Client {
 func (c *Client) Close() {
 	c.Public.CloseIdleConnections()
 	c.named.CloseIdleConnections()
-}
-
-func environmentProxy(u *url.URL) (*url.URL, error) {
-	return http.ProxyFromEnvironment(&http.Request{URL: u})
 }
 
 func newTransport() *http.Transport {
@@ -373,8 +369,7 @@ func (r Route) authorize(req *http.Request) {
 // Get fetches a page of at most limit bytes. The body of the response has been read and
 // closed. Its status may be any that a retry would not change.
 func (c *Client) Get(ctx context.Context, u *url.URL, route Route, header http.Header, limit int64) (resp *http.Response, body []byte, err error) {
-	none := func() int64 { return 0 }
-	err = c.retry(ctx, u, pageTries, none, func() error {
+	err = c.retry(ctx, u, pageTries, func() int64 { return 0 }, func() error {
 		if resp, err = c.send(ctx, u, route, header); err != nil {
 			return err
 		}
@@ -402,7 +397,6 @@ func (c *Client) retry(ctx context.Context, u *url.URL, most int, have func() in
 	for tries := 1; ; tries++ {
 		begun := time.Now()
 		err := attempt()
-		var unreachable *UnreachableError
 		switch {
 		case err == nil:
 			c.note(u, nil)
@@ -416,7 +410,7 @@ func (c *Client) retry(ctx context.Context, u *url.URL, most int, have func() in
 			best, tries = now, 1
 		}
 		switch {
-		case best == 0 && errors.As(err, &unreachable) && (tries > 1 || time.Since(begun) > time.Second):
+		case best == 0 && errors.As(err, new(*UnreachableError)) && (tries > 1 || time.Since(begun) > time.Second):
 			c.note(u, err)
 			return err
 		case tries >= most:

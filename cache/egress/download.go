@@ -122,17 +122,17 @@ func (d *download) attempt(ctx context.Context) error {
 	case errors.As(err, &sum) && !d.resumed:
 		return &MismatchError{Host: d.url.Host, Want: hex.EncodeToString(sum.Expected), Got: hex.EncodeToString(sum.Actual)}
 	case errors.As(err, &sum):
-		return errors.Join(errNotResumed, d.restart())
+		return d.restart()
 	case errors.As(err, &broken) && d.src.NoResume:
 		broken.last = true
 	}
 	return err
 }
 
-// restart removes the part.
+// restart removes the part, as no server continues where it ends.
 func (d *download) restart() error {
 	d.resumed = false
-	return os.Remove(d.part)
+	return errors.Join(errNotResumed, os.Remove(d.part))
 }
 
 // RoundTrip returns a response whose body is what follows the part.
@@ -173,7 +173,7 @@ func (d *download) admit(resp *http.Response, offset int64) error {
 		return &StatusError{d.url.Host, resp.StatusCode}
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable,
 		resp.StatusCode == http.StatusPartialContent && !strings.HasPrefix(resp.Header.Get("Content-Range"), from):
-		return errors.Join(errNotResumed, d.restart())
+		return d.restart()
 	case resp.StatusCode != http.StatusPartialContent:
 		return &StatusError{d.url.Host, resp.StatusCode}
 	}

@@ -25,9 +25,7 @@ func NotCached(what string) error {
 // IsLocal reports whether err is a fault of this machine, such as a full disk, and not
 // of the network or the server.
 func IsLocal(err error) bool {
-	var file *fs.PathError
-	var files *os.LinkError
-	return errors.As(err, &file) || errors.As(err, &files) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return errors.As(err, new(*fs.PathError)) || errors.As(err, new(*os.LinkError)) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // IsOffline reports whether err says that the network is forbidden, missing or
@@ -36,9 +34,8 @@ func IsOffline(err error) bool {
 	if errors.Is(err, ErrOffline) || errors.Is(err, errNotConnected) {
 		return true
 	}
-	var dns *net.DNSError
-	var op *net.OpError
-	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+	op, ok := errors.AsType[*net.OpError](err)
+	return errors.As(err, new(*net.DNSError)) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 var (
@@ -133,8 +130,7 @@ func permanent(err error) bool {
 
 // withoutURL removes the URL from an error of net/http, as it may hold a password.
 func withoutURL(err error) error {
-	var with *url.Error
-	if errors.As(err, &with) {
+	if with, ok := errors.AsType[*url.Error](err); ok {
 		return with.Err
 	}
 	return err
