@@ -188,19 +188,15 @@ func (c *Cache) denoPart(path string) string {
 }
 
 func (c *Cache) denoRecords() (map[string]denoRecord, error) {
+	records := map[string]denoRecord{}
 	path, err := c.Get(recordKind, recordKey)
 	if errors.Is(err, ErrMiss) {
-		return map[string]denoRecord{}, nil
+		return records, nil
+	}
+	if err == nil {
+		_, err = readJSON(path, &records)
 	}
 	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read what was fetched: %w", err)
-	}
-	var records map[string]denoRecord
-	if err := json.Unmarshal(text, &records); err != nil {
 		return nil, fmt.Errorf("read what was fetched: %w", err)
 	}
 	return records, nil
@@ -281,14 +277,7 @@ func stampOf(part string) string {
 // digestOf hashes a file, or a directory with all names, kinds and contents.
 func digestOf(root string) (string, error) {
 	h := sha256.New()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
+	err := walkBelow(root, func(rel, path string, entry fs.DirEntry) error {
 		info, err := entry.Info()
 		if err != nil {
 			return err
@@ -327,14 +316,7 @@ func eachFile(to, from string, do func(to, from string) error) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
+	return walkBelow(from, func(rel, name string, entry fs.DirEntry) error {
 		target := filepath.Join(to, rel)
 		switch {
 		case entry.IsDir():

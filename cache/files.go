@@ -105,6 +105,20 @@ func readJSON(path string, v any) (fs.FileInfo, error) {
 	return st, nil
 }
 
+// walkBelow visits what is at and below root, with its path from there.
+func walkBelow(root string, visit func(rel, path string, d fs.DirEntry) error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return visit(rel, path, d)
+	})
+}
+
 // corruptError means that an entry is not what was written.
 type corruptError struct{ what string }
 

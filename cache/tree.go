@@ -102,16 +102,9 @@ func firstDifference(want, got []manifestFile) string {
 // refused.
 func listFiles(dir string) ([]manifestFile, error) {
 	var files []manifestFile
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+	err := walkBelow(dir, func(rel, path string, d fs.DirEntry) error {
 		if d.IsDir() {
 			return nil
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
 		}
 		if !d.Type().IsRegular() {
 			return fmt.Errorf("%s is %w (%v)", rel, errNotRegular, d.Type())
@@ -168,10 +161,7 @@ func (c *Cache) makeTree(ctx context.Context, kind, key string, maker func(ctx c
 func sealTree(dir string) ([]manifestFile, error) {
 	var g errgroup.Group
 	g.SetLimit(32)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+	err := walkBelow(dir, func(_, path string, d fs.DirEntry) error {
 		if d.IsDir() {
 			if err := os.Chmod(path, 0o700); err != nil {
 				return err
