@@ -2,9 +2,7 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -27,7 +25,10 @@ func (c *Cache) Lock(ctx context.Context, name string) (unlock func(), err error
 	if err != nil {
 		return nil, fmt.Errorf("wait for the cache's lock %q: %w", name, err)
 	}
-	return func() { _ = l.Close() }, nil
+	return func() {
+		_ = os.Remove(l.Path()) // who waits for it sees that, and makes another
+		_ = l.Close()
+	}, nil
 }
 
 // tryLock locks path if nobody holds it, else returns nil.
@@ -84,23 +85,4 @@ func stillThere(l *flock.Flock) bool {
 	}
 	named, err := os.Stat(l.Path())
 	return err == nil && os.SameFile(mine, named)
-}
-
-// sweepLocks removes lock files that nobody holds.
-func (c *Cache) sweepLocks() {
-	entries, err := os.ReadDir(filepath.Join(c.dir, "locks"))
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		path := filepath.Join(c.dir, "locks", e.Name())
-		l, err := tryLock(path)
-		if err != nil || l == nil {
-			continue
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.log.Debug("cannot remove a lock file", "path", path, "err", err)
-		}
-		_ = l.Close()
-	}
 }

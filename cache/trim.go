@@ -42,7 +42,6 @@ func (c *Cache) Trim(ctx context.Context, maxBytes int64) (Freed, error) {
 	if err != nil {
 		return freed, fmt.Errorf("trim the cache in %s: %w", c.dir, err)
 	}
-	c.sweepLocks()
 	return freed, nil
 }
 
@@ -64,7 +63,6 @@ func (c *Cache) Clear(ctx context.Context) (Freed, error) {
 	if err != nil {
 		return Freed{}, fmt.Errorf("clear the cache in %s: %w", c.dir, err)
 	}
-	c.sweepLocks()
 	return freed, nil
 }
 
