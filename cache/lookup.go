@@ -92,13 +92,18 @@ type reader func(path string) (entry, error)
 // means that there is no such entry.
 func verify(path string, read reader) (entry, error) {
 	e, err := read(path)
-	if err != nil {
-		return e, err
-	}
-	if err = e.check(); errors.Is(err, fs.ErrNotExist) {
-		err = corruptError{"its content is gone"}
+	if err == nil {
+		err = e.verify()
 	}
 	return e, err
+}
+
+func (e entry) verify() error {
+	err := e.check()
+	if errors.Is(err, fs.ErrNotExist) {
+		return corruptError{"its content is gone"}
+	}
+	return err
 }
 
 // get looks up the entry (kind, key), which is at path. A corrupt one is removed and
@@ -140,7 +145,7 @@ func (c *Cache) lookup(path string, read reader) (content string, err error) {
 	if err != nil || c.isVerified(e.content, st) {
 		return e.content, err
 	}
-	if err := e.check(); err != nil {
+	if err := e.verify(); err != nil {
 		return "", err
 	}
 	c.setVerified(e.content, st)
