@@ -21,7 +21,21 @@ import (
 // killed, and the next start removes it (see removeLeftovers).
 const lockName = "lock"
 
-var serverDir = sync.OnceValues(makeServerDir)
+var serverDir = sync.OnceValues(func() (string, error) {
+	base, err := baseDir()
+	if err != nil {
+		return "", err
+	}
+	dir, lock, err := newLockedDir(base)
+	if err != nil {
+		return "", fmt.Errorf("make this process's directory for runs: %w", err)
+	}
+	ownLock = lock
+	return dir, nil
+})
+
+// ownLock is kept so that its file is not closed as garbage.
+var ownLock *flock.Flock
 
 // NewRunDir makes an empty directory for one child; it goes when the
 // child has ended.
@@ -39,11 +53,11 @@ func NewRunDir() (string, error) {
 
 // RunDirs are the directories in which servers keep those of their children.
 func RunDirs() []string {
-	parent, err := serverDir()
+	base, err := baseDir()
 	if err != nil {
 		return nil
 	}
-	return []string{filepath.Dir(parent)}
+	return []string{base}
 }
 
 // IsRunDir says whether NewRunDir made a directory.
@@ -71,19 +85,6 @@ func RemoveServerDir() error {
 	return errors.Join(os.RemoveAll(dir), ownLock.Close())
 }
 
-func makeServerDir() (string, error) {
-	base, err := baseDir()
-	if err != nil {
-		return "", err
-	}
-	dir, lock, err := newLockedDir(base)
-	if err != nil {
-		return "", fmt.Errorf("make this process's directory for runs: %w", err)
-	}
-	ownLock = lock
-	return dir, nil
-}
-
 // newLockedDir makes a directory whose lock is held until this process ends. The
 // file has its lock before it has its name: by that name another server that starts
 // right now looks for locks that are free.
@@ -100,9 +101,6 @@ func newLockedDir(base string) (dir string, lock *flock.Flock, err error) {
 	}
 	return dir, lock, err
 }
-
-// ownLock is kept so that its file is not closed as garbage.
-var ownLock *flock.Flock
 
 // baseDir makes the user's directory for all servers, and checks that it is
 // nobody else's.
