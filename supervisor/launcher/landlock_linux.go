@@ -42,12 +42,6 @@ var handledSince = []landlock.RulesetAttr{
 	6: {Scoped: landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal},
 }
 
-// pathBeneath is landlock_path_beneath_attr, which is packed: 12 bytes.
-type pathBeneath struct {
-	access uint64
-	parent int32
-}
-
 // landlock has the child restrict itself. In a root of its own only two things are
 // left: abstract Unix sockets of the machine's network, and reading of places that may
 // only be written, which mounts can't refuse.
@@ -99,9 +93,9 @@ func (f *plan) landlock(w *Wall) error {
 
 // allowInside has the child add a rule for a name in its root.
 func (f *plan) allowInside(set int, name string, access uint64) {
-	rule := &pathBeneath{access: access}
+	rule := &unix.LandlockPathBeneathAttr{Allowed_access: access}
 	place := f.add(stepWall, unix.SYS_OPENAT, unix.AT_FDCWD, name, unix.O_PATH|unix.O_CLOEXEC).on(name)
-	place.result = &rule.parent
+	place.result = &rule.Parent_fd
 	f.add(stepWall, unix.SYS_LANDLOCK_ADD_RULE, set, landlock.RuleTypePathBeneath, rule, 0).on(name)
 	f.add(stepWall, unix.SYS_CLOSE, place)
 }

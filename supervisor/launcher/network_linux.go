@@ -16,9 +16,8 @@ func (f *plan) network(w *Wall) {
 	socket := func() *call {
 		return f.add(stepNetwork, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	}
-	// struct ifreq, netdevice(7): the name in 16 bytes, then the flags.
-	up := &[40]byte{'l', 'o'}
-	binary.NativeEndian.PutUint16(up[16:], unix.IFF_UP)
+	up, _ := unix.NewIfreq("lo") // it fails for longer names
+	up.SetUint16(unix.IFF_UP)
 	lo := socket()
 	f.add(stepNetwork, unix.SYS_IOCTL, lo, unix.SIOCSIFFLAGS, up)
 	f.add(stepNetwork, unix.SYS_CLOSE, lo)
