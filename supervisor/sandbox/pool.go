@@ -31,7 +31,6 @@ type Pool[W Worker] struct {
 	want     int // how many are kept; 0 to most
 	idle     []waiting[W]
 	starting int
-	closed   bool
 	jobs     sync.WaitGroup
 }
 
@@ -84,7 +83,7 @@ func (p *Pool[W]) Take() (w W, ok bool, ended func()) {
 	if !ok {
 		p.want = min(p.want+1, p.most)
 	}
-	if p.want == 0 || p.closed {
+	if p.want == 0 || p.ctx.Err() != nil {
 		return w, ok, func() {}
 	}
 	done := make(chan struct{})
@@ -111,7 +110,7 @@ func (p *Pool[W]) remove(i int) W {
 
 // refill starts what is missing. The caller holds mu.
 func (p *Pool[W]) refill() {
-	for !p.closed && len(p.idle)+p.starting < p.want {
+	for p.ctx.Err() == nil && len(p.idle)+p.starting < p.want {
 		p.starting++
 		p.jobs.Go(p.add)
 	}
@@ -123,7 +122,7 @@ func (p *Pool[W]) add() {
 	w, err := p.start(p.ctx)
 	p.mu.Lock()
 	p.starting--
-	keep := err == nil && !p.closed
+	keep := err == nil && p.ctx.Err() == nil
 	if keep {
 		p.idle = append(p.idle, waiting[W]{w, time.AfterFunc(idleTime, func() { p.release(w) })})
 	}
@@ -166,7 +165,6 @@ func (p *Pool[W]) Idle() []W {
 func (p *Pool[W]) Close() {
 	p.stop()
 	p.mu.Lock()
-	p.closed = true
 	for len(p.idle) > 0 {
 		w := p.remove(len(p.idle) - 1)
 		p.jobs.Go(w.Discard)
