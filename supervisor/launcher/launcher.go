@@ -56,8 +56,6 @@ type Command struct {
 	Cgroup []string
 	// Nice is added to the child's niceness, 0 to 19.
 	Nice int
-	// OpenFiles bounds the child's file descriptors; 0 is no bound.
-	OpenFiles uint64
 	// FileBytes bounds the size of each file that the child writes; 0 is no
 	// bound. A longer write fails in the guest with "file too large".
 	FileBytes uint64
@@ -65,20 +63,19 @@ type Command struct {
 
 // limits are the child's resource limits, none above those in force.
 func (c Command) limits() (map[int]unix.Rlimit, error) {
+	values := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 1024}
+	if c.FileBytes > 0 {
+		values[unix.RLIMIT_FSIZE] = c.FileBytes
+		signal.Ignore(syscall.SIGXFSZ) // a longer write is an error, not the child's end; a child inherits it
+	}
 	limits := map[int]unix.Rlimit{}
-	for resource, value := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: c.OpenFiles, unix.RLIMIT_FSIZE: c.FileBytes} {
-		if value == 0 && resource != unix.RLIMIT_CORE {
-			continue
-		}
+	for resource, value := range values {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(resource, &now); err != nil {
 			return nil, fmt.Errorf("read a resource limit: %w", err)
 		}
 		value = min(value, now.Max)
 		limits[resource] = unix.Rlimit{Cur: value, Max: value}
-	}
-	if c.FileBytes > 0 {
-		signal.Ignore(syscall.SIGXFSZ) // a longer write is an error, not the child's end; a child inherits it
 	}
 	return limits, nil
 }

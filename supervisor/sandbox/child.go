@@ -176,7 +176,6 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 		Wall:      command.Wall,
 		Cgroup:    join,
 		Nice:      nice,
-		OpenFiles: 1024,
 		FileBytes: uint64(limits.FileBytes),
 	})
 	if errors.Is(err, launcher.ErrReplaced) { // another program may have done that
