@@ -1,6 +1,6 @@
 // Package wire is the protocol between us and a child, version 1, for every engine:
 // requests go down, frames come up, and an Outcome makes of them, with the child's
-// Exit, a Result. wire.go and guest/wire.ts are its two ends.
+// Exit, a Result. guest/wire.ts is the child's end.
 //
 //	fd 0   one request, then the guest's standard input until EOF
 //	fd 1   the guest's standard output, never parsed

@@ -1,34 +1,6 @@
 /**
- * The wire between the supervisor (Go) and a child (Deno), protocol 1.
- * wire.go and wire.ts are its two ends and share this comment.
- *
- *     fd 0   one request, then the guest's standard input until EOF
- *     fd 1   the guest's standard output, never parsed
- *     fd 2   the guest's standard error, never parsed
- *     fd 3   frames, from the child to the supervisor, until EOF
- *
- * A request is the length of a JSON text in bytes, in eight decimal digits, a
- * newline, and the JSON text: the child reads it with two reads, and without taking
- * a byte of what follows it.
- *
- * A frame is one JSON object on a line of its own, with a "type":
- *
- *     {"type":"ready","protocol":1}       the first: the child takes a request
- *     {"type":"uncaught","error":E}       an error that nobody caught; the process
- *                                         ends because of it
- *     {"type":"result","value":V}         the program ran; V is left out when it has
- *                                         no value
- *     {"type":"result","error":E}         the program ended by an error
- *     {"type":"display","data":D,"note":S}   something to look at; S, if there is
- *                                         any, says what is missing of it
- *     {"type":"display","left_out":N}     N displays so far were too large
- *
- * E is {"name":…,"message":…,"traceback":…}. There is at most one result. D maps MIME
- * types to text, or to base64 where the type is binary. An engine may add types
- * of its own. Frames are claims: a guest can write them too, so the exit status,
- * times and sizes come from the supervisor alone. A frame that is too long, no
- * JSON, of an unknown type, or a second result is a protocol error; the
- * supervisor then reads on to EOF and believes nothing more.
+ * The child's end of the wire, protocol 1: the first comment of wire.go says what
+ * goes over it.
  *
  * @module
  */
