@@ -119,8 +119,7 @@ func (c *sessionCell) inspect(ctx context.Context) (err error) {
 // isWorthScanning reports whether a parse may tell what a cell imports, or that it
 // can't be evaluated as it is; see isPlain.
 func isWorthScanning(code, extension string) bool {
-	return strings.HasSuffix(extension, "x") || modules.NeedsRewriting(code) || strings.Contains(code, "require") || strings.Contains(code, `\u`) ||
-		strings.Contains(code, "<") && modules.ClosesJSX(code)
+	return strings.HasSuffix(extension, "x") || modules.NeedsRewriting(code) || strings.Contains(code, "require") || strings.Contains(code, `\u`) || modules.MayBeJSX(code)
 }
 
 // run evaluates the cell, and interrupts it when its time is up or ctx ends.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -164,29 +163,17 @@ func isPlain(code, extension string) bool {
 			return false
 		}
 	}
-	return !strings.Contains(code, "<") || !ClosesJSX(code)
+	return !MayBeJSX(code)
 }
 
-// ClosesJSX says that there may be JSX, all of which ends in "</…>" or "/>".
+// MayBeJSX says that there may be JSX, all of which ends in "</…>" or "/>".
 // Between those signs there may be space and comments; a comment begins and ends
 // with a slash, save that "//" ends with its line.
-func ClosesJSX(code string) bool {
-	blank := func(r rune) bool { return r <= ' ' || r >= utf8.RuneSelf }
-	for at := range len(code) {
-		switch code[at] {
-		case '/':
-			if strings.HasSuffix(strings.TrimRightFunc(code[:at], blank), "<") {
-				return true
-			}
-		case '>':
-			before := strings.TrimRightFunc(code[:at], blank)
-			if strings.HasSuffix(before, "/") || strings.Trim(code[len(before):at], " \t") != "" {
-				return true
-			}
-		}
-	}
-	return false
-}
+func MayBeJSX(code string) bool { return strings.Contains(code, "<") && jsxEnd().MatchString(code) }
+
+const blank = `\x00-\x08\n-\x1f\x{80}-\x{10ffff}` // beside space and tab
+
+var jsxEnd = Pattern(`<[ \t` + blank + `]*/|/[ \t` + blank + `]*>|[` + blank + `][ \t` + blank + `]*>`)
 
 // Scanned is what a parse tells of a program.
 type Scanned struct {
