@@ -65,13 +65,13 @@ func TestCompiledModules(t *testing.T) {
 	if r := completed(t, e, program); string(r.Value) != "1" || r.Stdout.String() != "1\n" {
 		t.Fatalf("the first run: %s %q", r.Value, r.Stdout)
 	}
-	e.codeCaches.Jobs.Wait()
+	e.codeCaches.jobs.Wait()
 	var made string
-	for _, dir := range e.codeCaches.Dirs {
+	for _, dir := range e.codeCaches.dirs {
 		made = dir
 	}
 	have := files(t, made)
-	if len(have) != 3 || !strings.HasPrefix(have[1], "gen/http/127.0.0.1") || have[0] != "dep_analysis_cache_v2" || have[2] != modules.CodeDatabase {
+	if len(have) != 3 || !strings.HasPrefix(have[1], "gen/http/127.0.0.1") || have[0] != "dep_analysis_cache_v2" || have[2] != codeDatabase {
 		t.Fatalf("what was kept: %q in %q", have, made)
 	}
 	for range 2 {
@@ -80,7 +80,7 @@ func TestCompiledModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := files(t, filepath.Join(ahead.dir, ownDir)); !slices.Contains(got, modules.CodeDatabase) || !slices.Contains(got, have[1]) {
+		if got := files(t, filepath.Join(ahead.dir, ownDir)); !slices.Contains(got, codeDatabase) || !slices.Contains(got, have[1]) {
 			t.Errorf("a run gets %q", got)
 		}
 		ahead.Discard()
@@ -113,15 +113,15 @@ func launchOf(t *testing.T, e *Engine, p job.Program) launch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launch{install: plan, codeCache: e.codeCaches.Of(t.Context(), wanted.Modules, plan), files: []string{m.File}}
+	return launch{install: plan, codeCache: e.codeCache(t.Context(), wanted.Modules, plan), files: []string{m.File}}
 }
 
 // Modules that never end, or break while they are loaded, cost no run.
 func TestModulesThatCannotBeCompiled(t *testing.T) {
 	e := warmEngine(t, 0)
 	for _, module := range []string{"data:text/javascript,await new Promise(() => setInterval(() => {}, 9))", "data:text/javascript,Deno.exit(9)", "data:text/javascript,throw 1", "npm:none-of-these"} {
-		dir, err := e.codeCaches.Make(t.Context(), []string{module, "node:stream"}, modules.Plan{})
-		if err != nil || !slices.Contains(files(t, dir), modules.CodeDatabase) {
+		dir, err := e.makeCodeCache(t.Context(), []string{module, "node:stream"}, modules.Plan{})
+		if err != nil || !slices.Contains(files(t, dir), codeDatabase) {
 			t.Errorf("%s: %v", module, err)
 		}
 	}

@@ -68,7 +68,7 @@ type Engine struct {
 	planner *modules.Planner
 
 	scanners   *modules.Scanners
-	codeCaches modules.CodeCaches
+	codeCaches codeCaches
 	pool       *sandbox.Pool[*worker]
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
@@ -102,7 +102,6 @@ func New(o Options) (*Engine, error) {
 		Cache: o.Cache, Version: binary.Version, Walls: walls, Policy: o.Policy, Limits: o.Limits,
 		AllowImport: o.AllowImport, Unpacked: modules.MaxUnpacked, Log: o.Log,
 	}
-	e.codeCaches.Cache, e.codeCaches.Log, e.codeCaches.Load = o.Cache, o.Log, e.loadModules
 	e.pool = sandbox.NewPool(o.Warm, e.startAhead)
 	return e, nil
 }
@@ -139,7 +138,7 @@ func (e *Engine) Describe() job.Description {
 func (e *Engine) Close() {
 	e.pool.Close()
 	e.scanners.Pool.Close()
-	e.codeCaches.Jobs.Wait()
+	e.codeCaches.jobs.Wait()
 }
 
 // Prepare fetches Deno, and starts children that wait for programs.
@@ -148,7 +147,7 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 		return err
 	}
 	e.scanners.Pool.Warm()
-	if _, err := e.codeCaches.Make(ctx, modules.UsualModules, modules.Plan{}); err != nil {
+	if _, err := e.makeCodeCache(ctx, usualModules, modules.Plan{}); err != nil {
 		e.options.Log.Warn("Node's modules can't be compiled ahead: programs that use them start slower", "error", err)
 	}
 	e.pool.Warm()
@@ -201,7 +200,6 @@ func (e *Engine) locate(ctx context.Context, emit func(job.Event)) (binary.Binar
 		if e.guest, err = e.guestFiles(ctx); err != nil {
 			return binary.Binary{}, err
 		}
-		e.codeCaches.Loader = fmt.Sprintf("%s %s %s %s", binary.Version, e.walls.Level.Offered(), permission.ProgramName, e.guest)
 		e.binary = &located
 	}
 	return *e.binary, nil

@@ -113,7 +113,7 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		if err := modules.FillDenoDir(denoPath, l.codeCache); err != nil {
+		if err := fillDenoDir(denoPath, l.codeCache); err != nil {
 			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 		if l.codeCache == "" {

@@ -59,7 +59,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		readOnly:    p.ReadOnly,
 		imports:     wanted.Imports,
 		install:     install,
-		codeCache:   e.codeCaches.Of(ctx, wanted.Modules, install),
+		codeCache:   e.codeCache(ctx, wanted.Modules, install),
 		files:       []string{m.File},
 		args:        p.Args,
 		combined:    p.Combined,

@@ -56,7 +56,7 @@ func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended fun
 
 // ahead is what the pool's workers are started with.
 func (e *Engine) ahead(ctx context.Context) launch {
-	return launch{permissions: e.options.Permissions, codeCache: e.codeCaches.Of(ctx, modules.UsualModules, modules.Plan{}), files: aheadFiles}
+	return launch{permissions: e.options.Permissions, codeCache: e.codeCache(ctx, usualModules, modules.Plan{}), files: aheadFiles}
 }
 
 // startAhead starts a worker for the pool and waits until it is ready.
@@ -149,7 +149,7 @@ func (w *worker) feed(request any, stdin io.Reader) {
 // compiled until then is kept.
 const compileTime = 3 * time.Second
 
-// loadModules fills a DENO_DIR with what Deno makes of modules; see codeCaches.
+// loadModules fills a DENO_DIR with what Deno makes of modules.
 func (e *Engine) loadModules(ctx context.Context, modules []string, p modules.Plan, denoDir string) error {
 	list, err := json.Marshal(modules)
 	if err != nil {

@@ -1,7 +1,6 @@
 // Package modules finds out what a program imports, and has it ready: imports are
 // scanned apart from us, specifiers resolved, a plan made and its packages fetched by
-// a Deno process that never sees the program, through a proxy of ours; V8's code of
-// them is cached.
+// a Deno process that never sees the program, through a proxy of ours.
 //
 // It promises that a plan holds what a registry signed and the policy allows, and
 // that what was planned once is there without the network.

@@ -50,6 +50,25 @@ func Add(manifests map[string]map[string]bool, manifest, version string) {
 	manifests[manifest][version] = true
 }
 
+// Databases are those in which Deno keeps what it found out about modules. Making one
+// anew for each run takes 3 ms of CPU; where a directory has its name, Deno keeps its
+// content in memory.
+var Databases = []string{"dep_analysis_cache_v2", "node_analysis_cache_v2"}
+
+// MakeDenoDir makes a directory for DENO_DIR in which Deno keeps in memory what
+// it finds out about modules, save where it has databases of that already.
+func MakeDenoDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range Databases {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // ShowModules lets a child find a plan's modules, npm's and those of URLs, in its
 // DENO_DIR, which it calls name. Deno takes as modules only what is below its own
 // directory when links are followed.
