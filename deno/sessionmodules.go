@@ -33,9 +33,8 @@ const (
 
 // sessionModules is the directory of one session's modules.
 type sessionModules struct {
-	dir      string
-	there    map[string]bool            // paths in dir
-	versions map[string]map[string]bool // by the manifest that may name them
+	dir   string
+	there map[string]bool // paths in dir
 }
 
 func newSessionModules(dir string) (*sessionModules, error) {
@@ -44,7 +43,7 @@ func newSessionModules(dir string) (*sessionModules, error) {
 			return nil, fmt.Errorf("make the session's directory: %w", err)
 		}
 	}
-	return &sessionModules{dir: dir, there: map[string]bool{}, versions: map[string]map[string]bool{}}, nil
+	return &sessionModules{dir: dir, there: map[string]bool{}}, nil
 }
 
 // add lets the session find the modules of a plan.
@@ -60,11 +59,7 @@ func (m *sessionModules) add(p modules.Plan) error {
 		m.there[to] = true
 	}
 	for from, versions := range p.Manifests() {
-		to := sessionPath(from)
-		for version := range versions {
-			modules.Add(m.versions, to, version)
-		}
-		if err := m.narrow(to, filepath.Join(p.Dir, from), m.versions[to]); err != nil {
+		if err := m.narrow(sessionPath(from), filepath.Join(p.Dir, from), versions); err != nil {
 			return fmt.Errorf("give a session what it may use: %w", err)
 		}
 	}
@@ -92,8 +87,8 @@ func npmPackage(dir string) (name, version string) {
 	return name, version
 }
 
-// narrow writes a plan's manifest with those versions only; nil takes it
-// as it is.
+// narrow writes a plan's manifest with those versions and those of earlier plans only;
+// nil takes it as it is.
 func (m *sessionModules) narrow(to, from string, versions map[string]bool) error {
 	text, err := os.ReadFile(from)
 	if err != nil {

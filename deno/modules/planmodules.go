@@ -24,10 +24,16 @@ import (
 // have nil. Deno reads manifests beside the modules.
 func (p Plan) Manifests() map[string]map[string]bool {
 	manifests := map[string]map[string]bool{}
+	add := func(manifest, version string) {
+		if manifests[manifest] == nil {
+			manifests[manifest] = map[string]bool{}
+		}
+		manifests[manifest][version] = true
+	}
 	for _, module := range p.Modules {
 		if strings.HasPrefix(module, "npm/") {
 			version, _, _ := strings.Cut(path.Base(module), "_") // what follows tells a copy for other peers apart
-			Add(manifests, path.Join(path.Dir(module), "registry.json"), version)
+			add(path.Join(path.Dir(module), "registry.json"), version)
 		}
 	}
 	base, err := url.Parse(jsrURL())
@@ -36,18 +42,10 @@ func (p Plan) Manifests() map[string]map[string]bool {
 	}
 	for key := range p.Locked.JSR {
 		name, version := splitKey(key)
-		Add(manifests, cachedURL(base.JoinPath(name, "meta.json")), version)
+		add(cachedURL(base.JoinPath(name, "meta.json")), version)
 		manifests[cachedURL(base.JoinPath(name, version+"_meta.json"))] = nil
 	}
 	return manifests
-}
-
-// Add notes that a manifest may name a version.
-func Add(manifests map[string]map[string]bool, manifest, version string) {
-	if manifests[manifest] == nil {
-		manifests[manifest] = map[string]bool{}
-	}
-	manifests[manifest][version] = true
 }
 
 // Databases are those in which Deno keeps what it found out about modules. Making one
