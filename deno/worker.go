@@ -118,7 +118,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 	} else {
 		w.SetDeadline(startTime, "the start of Deno")
 	}
-	outcome := wire.ReadOutcome(w.Reader, func(wire.Frame) error {
+	outcome := wire.ReadOutcome(w.Reader, nil, func(wire.Frame) error {
 		if w.Ready {
 			return fmt.Errorf("%w: a second ready frame", wire.ErrProtocol)
 		}

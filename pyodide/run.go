@@ -82,7 +82,7 @@ func (r *run) do(ctx context.Context) (job.Result, error) {
 		w.SetDeadline(startTime, "the start of Python")
 	}
 	go r.send(r.request())
-	outcome := wire.ReadOutcomeThen(w.Reader, w.ExpectEnd, func(frame wire.Frame) error { return r.take(ctx, frame) })
+	outcome := wire.ReadOutcome(w.Reader, w.ExpectEnd, func(frame wire.Frame) error { return r.take(ctx, frame) })
 	exit := w.Wait()
 	ended := time.Now()
 	w.grant.Close()

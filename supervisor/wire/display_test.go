@@ -15,7 +15,7 @@ import (
 func shown(limit int64, lines ...string) (Outcome, job.Result) {
 	frames := NewFrameReader(strings.NewReader(ready+strings.Join(lines, "\n")+"\n"), 1000)
 	frames.AllowDisplays(limit)
-	o := ReadOutcome(frames, nil)
+	o := ReadOutcome(frames, nil, nil)
 	return o, o.Into(sandbox.Exit{Status: job.Completed})
 }
 

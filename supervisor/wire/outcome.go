@@ -26,15 +26,16 @@ type Outcome struct {
 
 // ReadOutcome reads a child's frames to their end. Each frame but result,
 // uncaught and display goes to other (nil drops them) as it comes; an error of
-// other's ends the reading like a protocol error.
-func ReadOutcome(frames *FrameReader, other func(Frame) error) Outcome {
-	return ReadOutcomeThen(frames, func() {}, other)
-}
-
-// ReadOutcomeThen is ReadOutcome, and calls ending at the result: after that a
-// child ends, unless the guest has it go on.
-func ReadOutcomeThen(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
-	o := readOutcome(frames, other, ending)
+// other's ends the reading like a protocol error. At the result ending is called,
+// unless it is nil: after that a child ends, unless the guest has it go on.
+func ReadOutcome(frames *FrameReader, ending func(), other func(Frame) error) Outcome {
+	o := ReadCell(frames, other)
+	if o.Result != nil {
+		if ending != nil {
+			ending()
+		}
+		o.read(frames, other) // a second result is an error
+	}
 	if o.Err != nil {
 		frames.Drain()
 	}
@@ -43,40 +44,31 @@ func ReadOutcomeThen(frames *FrameReader, ending func(), other func(Frame) error
 
 // ReadCell reads the frames of one cell, up to its result. At an error, and
 // where there is no result, the child can take no other cell.
-func ReadCell(frames *FrameReader, other func(Frame) error) Outcome {
-	return readOutcome(frames, other, nil)
+func ReadCell(frames *FrameReader, other func(Frame) error) (o Outcome) {
+	o.read(frames, other)
+	return o
 }
 
-// readOutcome reads up to the result; and on, where ending is given.
-func readOutcome(frames *FrameReader, other func(Frame) error, ending func()) Outcome {
-	var o Outcome
-	for {
+// read reads up to a result or the end.
+func (o *Outcome) read(frames *FrameReader, other func(Frame) error) {
+	for o.Err == nil {
 		frame, err := frames.Next()
 		if errors.Is(err, io.EOF) {
-			return o
+			return
 		}
-		if err == nil {
-			switch frame.Type {
-			case ResultFrame:
-				o.Result = &frame
-				if ending == nil {
-					return o
-				}
-				ending()
-			case UncaughtFrame:
-				o.Uncaught = frame.Error
-			case DisplayFrame:
-				err = o.Shown.Add(frame)
-			default:
-				if other != nil {
-					err = other(frame)
-				}
-			}
+		switch {
+		case err != nil:
+		case frame.Type == ResultFrame:
+			o.Result = &frame
+			return
+		case frame.Type == UncaughtFrame:
+			o.Uncaught = frame.Error
+		case frame.Type == DisplayFrame:
+			err = o.Shown.Add(frame)
+		case other != nil:
+			err = other(frame)
 		}
-		if err != nil {
-			o.Err = err
-			return o
-		}
+		o.Err = err
 	}
 }
 

@@ -15,7 +15,7 @@ func BenchmarkFrames(b *testing.B) {
 			frames := fmt.Appendf(nil, "%s{\"type\":\"result\",\"value\":\"%s\"}\n", ready, bytes.Repeat([]byte("x"), size))
 			b.SetBytes(int64(len(frames)))
 			for b.Loop() {
-				if o := ReadOutcome(NewFrameReader(bytes.NewReader(frames), 2<<20), nil); o.Err != nil || o.Result == nil {
+				if o := ReadOutcome(NewFrameReader(bytes.NewReader(frames), 2<<20), nil, nil); o.Err != nil || o.Result == nil {
 					b.Fatalf("%+v", o)
 				}
 			}

@@ -40,7 +40,7 @@ func TestFrames(t *testing.T) {
 			"data, EOF": iotest.DataErrReader(strings.NewReader(test.input)),
 		} {
 			rest := &countingReader{Reader: reader}
-			o := ReadOutcome(NewFrameReader(rest, 1000), nil)
+			o := ReadOutcome(NewFrameReader(rest, 1000), nil, nil)
 			switch {
 			case test.want == "" && o.Err != nil:
 				t.Errorf("%s (%s): %v", test.name, kind, o.Err)
@@ -67,7 +67,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 func TestVerdict(t *testing.T) {
 	result := func(line string) Outcome {
-		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), nil)
+		return ReadOutcome(NewFrameReader(strings.NewReader(ready+line+"\n"), 1<<20), nil, nil)
 	}
 	failed := sandbox.Exit{Status: job.Failed, Code: 1}
 	for _, test := range []struct {
@@ -125,7 +125,7 @@ func FuzzFrames(f *testing.F) {
 		rest := &countingReader{Reader: bytes.NewReader(input)}
 		frames := NewFrameReader(rest, 256)
 		frames.AllowDisplays(256)
-		o := ReadOutcome(frames, nil)
+		o := ReadOutcome(frames, nil, nil)
 		if rest.n != len(input) {
 			t.Fatalf("%d bytes of %d were read", rest.n, len(input))
 		}
