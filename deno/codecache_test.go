@@ -53,7 +53,7 @@ func TestCompiledModules(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		e, err := New(Options{Cache: store, DenoPath: binary.Path, AllowImport: []string{strings.TrimPrefix(server.URL, "http://")}, Limits: job.DefaultLimits()})
+		e, err := New(Options{Cache: store, DenoPath: binary, AllowImport: []string{strings.TrimPrefix(server.URL, "http://")}, Limits: job.DefaultLimits()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestCompiledModules(t *testing.T) {
 // launchOf is what Run starts the program's child with.
 func launchOf(t *testing.T, e *Engine, p job.Program) launch {
 	t.Helper()
-	if _, err := e.locate(t.Context(), func(job.Event) {}); err != nil {
+	if err := e.locate(t.Context(), func(job.Event) {}); err != nil {
 		t.Fatal(err)
 	}
 	scan, ended := e.scanners.Of(t.Context())
@@ -109,7 +109,7 @@ func launchOf(t *testing.T, e *Engine, p job.Program) launch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := e.planner.Plan(t.Context(), e.binary.Path, e.options.Permissions, wanted.Roots, func(job.Event) {})
+	plan, err := e.planner.Plan(t.Context(), e.deno, e.options.Permissions, wanted.Roots, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

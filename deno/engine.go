@@ -72,8 +72,8 @@ type Engine struct {
 	pool       *sandbox.Pool[*worker]
 
 	locating chan struct{} // holds one token: whoever has it may locate Deno
-	binary   *binary.Binary
-	guest    string // the directory of our files for children; set with binary
+	deno     string        // its path
+	guest    string        // the directory of our files for children; set before deno
 }
 
 // New makes an engine; nothing is fetched or started before it is needed.
@@ -143,7 +143,7 @@ func (e *Engine) Close() {
 
 // Prepare fetches Deno, and starts children that wait for programs.
 func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
-	if _, err := e.locate(ctx, emit); err != nil {
+	if err := e.locate(ctx, emit); err != nil {
 		return err
 	}
 	e.scanners.Pool.Warm()
@@ -163,11 +163,10 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.E
 	if len(wanted.Roots) == 0 {
 		return nil, nil
 	}
-	binary, err := e.locate(ctx, emit)
-	if err != nil {
+	if err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
-	p, err := e.planner.Plan(ctx, binary.Path, e.options.Permissions, wanted.Roots, emit)
+	p, err := e.planner.Plan(ctx, e.deno, e.options.Permissions, wanted.Roots, emit)
 	if err != nil {
 		return nil, err
 	}
@@ -185,22 +184,23 @@ func (e *Engine) locateOptions(emit func(job.Event)) binary.LocateOptions {
 }
 
 // locate finds Deno and lays our files out, once.
-func (e *Engine) locate(ctx context.Context, emit func(job.Event)) (binary.Binary, error) {
+func (e *Engine) locate(ctx context.Context, emit func(job.Event)) error {
 	select {
 	case e.locating <- struct{}{}:
 		defer func() { <-e.locating }()
 	case <-ctx.Done():
-		return binary.Binary{}, ctx.Err()
+		return ctx.Err()
 	}
-	if e.binary == nil {
-		located, err := binary.Locate(ctx, e.locateOptions(emit))
-		if err != nil {
-			return binary.Binary{}, err
-		}
-		if e.guest, err = e.guestFiles(ctx); err != nil {
-			return binary.Binary{}, err
-		}
-		e.binary = &located
+	if e.deno != "" {
+		return nil
 	}
-	return *e.binary, nil
+	located, err := binary.Locate(ctx, e.locateOptions(emit))
+	if err != nil {
+		return err
+	}
+	if e.guest, err = e.guestFiles(ctx); err != nil {
+		return err
+	}
+	e.deno = located
+	return nil
 }

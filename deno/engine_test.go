@@ -296,7 +296,7 @@ func TestEndsAsDenoDoes(t *testing.T) {
 		if err := os.WriteFile(file, []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		bare := exec.Command(binary.Path, "run", "--quiet", "--no-config", file)
+		bare := exec.Command(binary, "run", "--quiet", "--no-config", file)
 		bare.Env = append(os.Environ(), "DENO_DIR="+t.TempDir())
 		want, _ := bare.Output()
 		r := run(t, e, job.Program{Language: job.JavaScript, Code: code})
@@ -494,7 +494,7 @@ func BenchmarkHello(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			cmd := exec.Command(binary.Path, "run", "--no-config", file)
+			cmd := exec.Command(binary, "run", "--no-config", file)
 			cmd.Env = []string{"DENO_DIR=" + b.TempDir()}
 			if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
 				b.Fatalf("%s %v", out, err)

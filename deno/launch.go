@@ -68,7 +68,7 @@ func (e *Engine) start(p permission.Permissions, prepare func(c *sandbox.Command
 		return nil, err
 	}
 	defer around.Close()
-	c := sandbox.Command{Dir: dir, Path: around.See(e.binary.Path, permission.BinaryName, launcher.Read|launcher.Execute)}
+	c := sandbox.Command{Dir: dir, Path: around.See(e.deno, permission.BinaryName, launcher.Read|launcher.Execute)}
 	if err := prepare(&c, around.See(e.guest, permission.GuestName, launcher.Read), around); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func ownCache(t *testing.T, dir string, offline bool) func(*deno.Options) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return func(o *deno.Options) { o.Cache, o.DenoPath = c, binary.Path }
+	return func(o *deno.Options) { o.Cache, o.DenoPath = c, binary }
 }
 
 // useNPM points the machine's npm configuration at the fixture.

@@ -33,7 +33,7 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		binary, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: cachetest.Open(t)})
 		cachetest.NeedNetwork(t, err)
-		e, err := New(Options{Cache: c, DenoPath: binary.Path, Limits: job.DefaultLimits(), Policy: row.policy})
+		e, err := New(Options{Cache: c, DenoPath: binary, Limits: job.DefaultLimits(), Policy: row.policy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,11 +43,11 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(planted, 0o700), os.WriteFile(filepath.Join(planted, "package.json"), []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Put(t.Context(), "plan", modules.NewFetcher(e.planner, binary.Path, e.options.Permissions, roots, nil).Key(), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
+		if _, err := c.Put(t.Context(), "plan", modules.NewFetcher(e.planner, binary, e.options.Permissions, roots, nil).Key(), strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
-			_, err = e.planner.Plan(t.Context(), binary.Path, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, func(job.Event) {})
+			_, err = e.planner.Plan(t.Context(), binary, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, func(job.Event) {})
 			var missing *modules.PackageError
 			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || egress.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)

@@ -28,7 +28,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		defer close(inspected)
 		m, wrong = modules.Inspect(p, scan)
 	}()
-	binary, err := e.locate(ctx, emit)
+	err = e.locate(ctx, emit)
 	<-inspected
 	if ctx.Err() != nil {
 		return job.CancelledBefore(""), nil
@@ -47,7 +47,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	var installing time.Duration
 	if len(wanted.Roots) > 0 {
 		began := time.Now()
-		install, err = e.planner.Plan(ctx, binary.Path, permissions, wanted.Roots, emit)
+		install, err = e.planner.Plan(ctx, e.deno, permissions, wanted.Roots, emit)
 		installing = time.Since(began)
 		if err != nil {
 			return unplanned(err, installing)

@@ -69,7 +69,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 	if err != nil {
 		return nil, job.Refuse("%v", err)
 	}
-	if _, err := e.locate(ctx, emit); err != nil {
+	if err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
 	s := &session{

@@ -61,7 +61,7 @@ func (e *Engine) ahead(ctx context.Context) launch {
 
 // startAhead starts a worker for the pool and waits until it is ready.
 func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
-	if _, err := e.locate(ctx, func(job.Event) {}); err != nil {
+	if err := e.locate(ctx, func(job.Event) {}); err != nil {
 		return nil, err
 	}
 	w, err := e.startWorker(ctx, e.ahead(ctx))

@@ -36,7 +36,7 @@ func TestServesAsAnyone(t *testing.T) {
 	for _, language := range []job.Language{job.JavaScript, job.Python} {
 		newEngine(t, language, nil, launcher.Best) // all is in the cache from here on
 	}
-	for name, from := range map[string]string{"rillbox": buildProgram(t), "deno": denoBinary(t).Path, "pyodide": distribution.Dir} {
+	for name, from := range map[string]string{"rillbox": buildProgram(t), "deno": denoBinary(t), "pyodide": distribution.Dir} {
 		if out, err := exec.Command("cp", "-rL", from, filepath.Join(public, name)).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -348,7 +348,7 @@ func (a attack) startBare(t *testing.T, s *scene, dir, file string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, denoBinary(t).Path, slices.Concat([]string{"run", "--quiet", "--no-prompt", "--allow-all"}, a.bareFlags, []string{file}, s.fill(a.args))...)
+	cmd := exec.CommandContext(ctx, denoBinary(t), slices.Concat([]string{"run", "--quiet", "--no-prompt", "--allow-all"}, a.bareFlags, []string{file}, s.fill(a.args))...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DENO_DIR="+filepath.Join(dir, "deno"), "NO_COLOR=1")
 	cmd.Stdin = strings.NewReader(a.stdin)
@@ -415,7 +415,7 @@ func openShared(t testing.TB) *cache.Cache {
 	return shared.cache
 }
 
-func denoBinary(t testing.TB) binary.Binary {
+func denoBinary(t testing.TB) string {
 	t.Helper()
 	b, err := binary.Locate(t.Context(), binary.LocateOptions{Cache: openShared(t)})
 	cachetest.NeedNetwork(t, err)

@@ -186,7 +186,7 @@ func TestNPMPackages(t *testing.T) { // not parallel: the registry is named by t
 				if err != nil {
 					t.Fatal(err)
 				}
-				engine, err := deno.New(deno.Options{Cache: store, DenoPath: binary.Path, Permissions: permissions, Limits: job.DefaultLimits(), WithoutSecondWall: withoutWall})
+				engine, err := deno.New(deno.Options{Cache: store, DenoPath: binary, Permissions: permissions, Limits: job.DefaultLimits(), WithoutSecondWall: withoutWall})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -236,7 +236,7 @@ func runOwn(t *testing.T, s *scene, a attack, in string, change func(*deno.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: job.DefaultLimits()}
+	o := deno.Options{Cache: store, DenoPath: denoBinary(t), Permissions: permissions, Limits: job.DefaultLimits()}
 	if change != nil {
 		change(&o)
 	}

@@ -64,7 +64,7 @@ func TestTheWayToTheCacheStays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine, err := deno.New(deno.Options{Cache: store, DenoPath: denoBinary(t).Path, Permissions: permissions, Limits: job.DefaultLimits(), Wall: level})
+			engine, err := deno.New(deno.Options{Cache: store, DenoPath: denoBinary(t), Permissions: permissions, Limits: job.DefaultLimits(), Wall: level})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -234,7 +234,7 @@ func runBarePython(t *testing.T, p job.Program) outcome {
 	write(t, program, p.Code)
 	ctx, cancel := context.WithTimeout(t.Context(), togetherTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, denoBinary(t).Path, append([]string{"run", "--quiet", "--no-prompt", "--allow-all", module, distribution.Dir, distribution.Micropip, program}, p.Args...)...)
+	cmd := exec.CommandContext(ctx, denoBinary(t), append([]string{"run", "--quiet", "--no-prompt", "--allow-all", module, distribution.Dir, distribution.Micropip, program}, p.Args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "DENO_DIR="+filepath.Join(dir, "deno"), "NO_COLOR=1")
 	var stdout, stderr bytes.Buffer

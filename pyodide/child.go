@@ -160,7 +160,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 		"--v8-flags=" + strings.Join(e.v8Flags(rt, o.ahead), ","),
 	}
 	c.Child, err = sandbox.Start(sandbox.Command{
-		Path:       around.See(rt.deno.Path, "/rillbox/deno", launcher.Read|launcher.Execute),
+		Path:       around.See(rt.deno, "/rillbox/deno", launcher.Read|launcher.Execute),
 		Args:       slices.Concat(flags, permissions.Args(), args),
 		Env:        append(env, around.Environment()...),
 		Dir:        dir,

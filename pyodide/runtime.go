@@ -20,7 +20,7 @@ import (
 
 // runtime is all that workers need, on this machine and verified.
 type runtime struct {
-	deno     binary.Binary
+	deno     string
 	pyodide  Distribution
 	worker   string // the directory of the worker's own files
 	snapshot string // the file

@@ -31,7 +31,7 @@ func newWhichCommand(a *app) *cobra.Command {
 			}
 			if cmd.Flags().Arg(0) == "deno" {
 				found, err := binary.Locate(cmd.Context(), binary.LocateOptions{Cache: store, Path: a.config.Engine.DenoPath, Progress: tell})
-				return printPath(cmd, found.Path, err)
+				return printPath(cmd, found, err)
 			}
 			found, err := pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
 				Cache: store, Path: a.config.Engine.Path, CDN: a.config.Engine.CDN, Progress: tell,

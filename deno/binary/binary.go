@@ -28,12 +28,6 @@ const (
 // PathEnv names the environment variable that points at an operator's own Deno.
 const PathEnv = "RILLBOX_DENO"
 
-// Binary is a Deno that may be run: of the right version, and either the pinned
-// bytes or what the operator pointed at.
-type Binary struct {
-	Path string // absolute
-}
-
 // LocateOptions say where Deno may come from.
 type LocateOptions struct {
 	Cache *cache.Cache
@@ -87,25 +81,25 @@ var builds = map[string]build{
 // maxArchive bounds a download; the largest so far is 42 MB.
 const maxArchive = 128 << 20
 
-// Locate finds Deno: the operator's own, else the cache's, else it is fetched
-// from upstream's releases or from the npm registry of this machine's
+// Locate gives the path of Deno: the operator's own, else the cache's, else it is
+// fetched from upstream's releases or from the npm registry of this machine's
 // configuration. Whatever the source, the binary is the pinned one or refused.
 // Without a network the error wraps egress.ErrOffline.
-func Locate(ctx context.Context, o LocateOptions) (Binary, error) {
+func Locate(ctx context.Context, o LocateOptions) (string, error) {
 	if o.Path != "" {
 		return operators(ctx, o.Path)
 	}
 	b, err := o.platform()
 	if err != nil {
-		return Binary{}, err
+		return "", err
 	}
 	dir, _, err := o.Cache.Tree(ctx, "runtime", b.key(), func(ctx context.Context, dir string) error {
 		return b.fetch(ctx, o, dir)
 	})
 	if err != nil {
-		return Binary{}, err
+		return "", err
 	}
-	return Binary{filepath.Join(dir, "deno")}, nil
+	return filepath.Join(dir, "deno"), nil
 }
 
 func (o LocateOptions) platform() (build, error) {
@@ -123,10 +117,10 @@ func (b build) key() string { return "deno/" + Version + "/" + b.target }
 
 // operators checks the operator's own binary: it must run, and be the version
 // that the sandbox was tested with.
-func operators(ctx context.Context, path string) (Binary, error) {
+func operators(ctx context.Context, path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return Binary{}, fmt.Errorf("%s: %w", PathEnv, err)
+		return "", fmt.Errorf("%s: %w", PathEnv, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -134,16 +128,16 @@ func operators(ctx context.Context, path string) (Binary, error) {
 	cmd.Env = []string{"NO_COLOR=1"}
 	out, err := cmd.Output()
 	if err != nil {
-		return Binary{}, fmt.Errorf("%s=%s can't be run as Deno (%w): point it at a Deno %s, or unset it", PathEnv, path, err, Version)
+		return "", fmt.Errorf("%s=%s can't be run as Deno (%w): point it at a Deno %s, or unset it", PathEnv, path, err, Version)
 	}
 	words := strings.Fields(string(out))
 	if len(words) < 2 || words[0] != "deno" {
-		return Binary{}, fmt.Errorf("%s=%s is not Deno: its --version prints %.60q; point it at a Deno %s, or unset it", PathEnv, path, out, Version)
+		return "", fmt.Errorf("%s=%s is not Deno: its --version prints %.60q; point it at a Deno %s, or unset it", PathEnv, path, out, Version)
 	}
 	if words[1] != Version {
-		return Binary{}, fmt.Errorf("%s=%s is Deno %s, but the sandbox is made for Deno %s: point it at that version, or unset it", PathEnv, path, words[1], Version)
+		return "", fmt.Errorf("%s=%s is Deno %s, but the sandbox is made for Deno %s: point it at that version, or unset it", PathEnv, path, words[1], Version)
 	}
-	return Binary{path}, nil
+	return path, nil
 }
 
 // fetch puts the binary, and nothing else, into dir.

@@ -62,11 +62,11 @@ func TestTheReleaseIsFetchedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(b.Path)
+		text, err := os.ReadFile(b)
 		if err != nil || string(text) != "a fake Deno" {
 			t.Fatalf("%q, %v", text, err)
 		}
-		if st, err := os.Stat(b.Path); err != nil || st.Mode().Perm() != 0o500 {
+		if st, err := os.Stat(b); err != nil || st.Mode().Perm() != 0o500 {
 			t.Fatalf("%v, %v", st.Mode(), err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestTheOperatorsDenoIsCheckedForItsVersion(t *testing.T) {
 	c := cachetest.Empty(t, cache.Options{Offline: true})
 	own := script("echo 'deno " + Version + " (stable, release)'")
 	b, err := Locate(t.Context(), LocateOptions{Cache: c, Path: own})
-	if err != nil || b.Path != own {
+	if err != nil || b != own {
 		t.Errorf("%+v, %v", b, err)
 	}
 	for path, want := range map[string]string{
@@ -143,7 +143,7 @@ func TestDenoArrives(t *testing.T) {
 	c := cachetest.Empty(t, cache.Options{})
 	b, err := Locate(t.Context(), LocateOptions{Cache: c})
 	cachetest.NeedNetwork(t, err)
-	out, err := exec.Command(b.Path, "--version").Output()
+	out, err := exec.Command(b, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestFlagsAreDenosOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	real := newRealFlags(t, binary.Path)
+	real := newRealFlags(t, binary)
 	seed := uint64(1) // the same flags each time, but where many are asked for
 	if os.Getenv(manyFlags) != "" {
 		seed = rand.Uint64()
@@ -391,7 +391,7 @@ func TestDeniedLoopbackIsNotReached(t *testing.T) {
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(func() { _ = server.Close() })
 	}
-	real := newRealFlags(t, binary.Path)
+	real := newRealFlags(t, binary)
 	const guest = `
 		import net from "node:net";
 		addEventListener("error", (e) => e.preventDefault()); // a localAddress that is denied ends a program otherwise
