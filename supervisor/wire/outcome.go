@@ -96,7 +96,7 @@ func (o Outcome) Into(exit sandbox.Exit) job.Result {
 		exit.Reason = "the JavaScript heap is full"
 	}
 	if r.Status == job.OutOfMemory { // we may have ended it while it told that
-		*errors = withoutDump(*errors)
+		*errors = withoutReport(*errors)
 	}
 	switch r.Status {
 	case job.Completed:
@@ -126,21 +126,13 @@ func (o Outcome) Into(exit sandbox.Exit) job.Result {
 	return r
 }
 
-// withoutDump takes off the end of a child's stderr what V8 writes when its heap is
-// full: addresses and paths of ours.
-func withoutDump(c job.Captured) job.Captured {
-	cut := func(b []byte) ([]byte, bool) {
-		for _, begin := range reportBegins {
-			if at := bytes.LastIndex(b, begin); at >= 0 {
-				return b[:at], true
-			}
-		}
-		return b, false
+// withoutReport takes V8's report of a full heap off what a child wrote.
+func withoutReport(c job.Captured) job.Captured {
+	if at := reportIn(c.Head); at >= 0 {
+		return job.Captured{Head: c.Head[:at]}
 	}
-	if tail, found := cut(c.Tail); found {
-		c.Tail = tail
-	} else if head, found := cut(c.Head); found {
-		c = job.Captured{Head: head}
+	if at := reportIn(c.Tail); at >= 0 {
+		c.Tail = c.Tail[:at]
 	}
 	return c
 }
