@@ -195,17 +195,3 @@ func Within(path, dir string) bool {
 	rest, below := strings.CutPrefix(path, dir)
 	return below && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
 }
-
-// resolved follows the symbolic links in as much of path as exists, since Deno
-// grants what a link leads to.
-func resolved(path string) string {
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return real
-	}
-	parent := filepath.Dir(path)
-	if parent == path {
-		return path
-	}
-	return filepath.Join(resolved(parent), filepath.Base(path))
-}

@@ -94,8 +94,12 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 	if err := p.checkWall(w, level); err != nil {
 		return nil, err
 	}
-	for i := range hidden {
-		hidden[i] = resolved(hidden[i])
+	for i, dir := range hidden {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return nil, err
+		}
+		hidden[i] = real
 	}
 	s := &Surroundings{shared: w.Shared, Programs: p.allowsAny("run")}
 	if s.without = p.all || w.Without; s.without {
