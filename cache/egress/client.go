@@ -182,7 +182,7 @@ func (c *Client) transportFor(ctx context.Context, route Route, u *url.URL) (by 
 	if u.Scheme != "https" && (u.Scheme != "http" || !named && !route.PlainHTTP) {
 		return nil, nil, refuse("it leads to a %.20q URL, and only https is followed", u.Scheme)
 	}
-	if !named && isNumber(host) {
+	if !named && IsNumber(host) {
 		return nil, nil, refuse("%s is not the name of a host", host)
 	}
 	proxy, err = c.Proxy(u)
@@ -215,9 +215,9 @@ func (c *Client) checkName(ctx context.Context, host string) error {
 	return nil
 }
 
-// isNumber reports whether host is an address in a form that only some resolvers
+// IsNumber reports whether host is an address in a form that only some resolvers
 // understand, such as 2130706433 or 0x7f.1.
-func isNumber(host string) bool {
+func IsNumber(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"rillbox/cache/egress"
 )
 
 // host is a value of --allow-net, --allow-import and what denies them, as Deno
@@ -288,9 +290,7 @@ func IsPlainHost(text string) bool {
 	if err != nil || h.kind != domainHost {
 		return err == nil && h.kind == addressHost
 	}
-	last := h.name[strings.LastIndexByte(h.name, '.')+1:]
-	hex, isHex := strings.CutPrefix(last, "0x")
-	return strings.Trim(last, "0123456789") != "" && !(isHex && strings.Trim(hex, "0123456789abcdef") == "")
+	return !egress.IsNumber(h.name)
 }
 
 // cleanHosts gives what a value of a flag stands for, in the form that is passed
