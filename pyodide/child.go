@@ -115,10 +115,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 	workspace, cwd, permissions := "", home, o.permissions
 	if o.workspace != "" {
 		workspace = around.Workspace(o.workspace, o.readOnly)
-		cwd, permissions = workspace, permissions.With("allow-read", workspace)
-		if !o.readOnly {
-			permissions = permissions.With("allow-write", workspace)
-		}
+		cwd, permissions = workspace, permissions.WithWorkspace(workspace, o.readOnly)
 	}
 	env := []string{
 		"NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1", "LANG=C.UTF-8",
