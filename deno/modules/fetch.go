@@ -109,18 +109,13 @@ func (f *fetcher) offline() bool { return f.Cache.Offline() || f.Policy.NoFetch 
 
 // run runs a command of Deno's for the roots, and gives its stdout.
 func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier) ([]byte, error) {
-	var child *sandbox.Child
-	started := make(chan struct{}) // closed when child is set
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	around := permission.Ours(f.Walls)
 	address := deadEnd
 	var network *proxy
 	if !f.offline() {
-		network = newProxy(f.Policy, f.named, func() {
-			<-started
-			if child != nil {
-				child.Kill(job.Failed, "a connection failed")
-			}
-		})
+		network = newProxy(f.Policy, f.named, stop)
 		network.registryFirst = f.npmOnly
 		defer network.close()
 		var err error
@@ -140,14 +135,13 @@ func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier)
 	for _, path := range []string{f.stage, home, f.work} {
 		around.See(path, path, launcher.Read|launcher.Write)
 	}
-	child, err = sandbox.Start(sandbox.Command{
+	child, err := sandbox.Start(sandbox.Command{
 		Path: around.See(f.deno, permission.BinaryName, launcher.Read|launcher.Execute),
 		Args: append(command, texts(roots)...),
 		Env:  append(env, "DENO_DIR="+f.stage),
 		Dir:  home,
 		Wall: around.Wall(),
 	}, fetchLimits())
-	close(started)
 	if err == nil && network != nil {
 		err = network.serve(child)
 	}
@@ -157,7 +151,7 @@ func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier)
 	var stdout, stderr, partial bytes.Buffer
 	var fetching []string
 	var mu sync.Mutex
-	child.Attach(ctx, func(e job.Event) {
+	child.Attach(running, func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Kind == job.Stdout {
@@ -183,10 +177,9 @@ func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier)
 		}
 	})
 	_ = child.Stdin().Close()
-	watched, watch := context.WithCancel(ctx)
-	go f.watchStage(watched, func() { child.Kill(job.Failed, "what was unpacked is too large") })
+	go f.watchStage(running, stop)
 	exit := child.Wait()
-	watch()
+	stop()
 	var fault *connectError
 	if network != nil {
 		fault = network.close()
@@ -200,20 +193,13 @@ func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier)
 	case exit.Status == job.OutOfMemory && len(fetching) > 0: // nothing of a guest's ran there
 		address := fetching[len(fetching)-1]
 		return nil, &PackageError{Text: fmt.Sprintf("%s can't be fetched: what the registry sends takes more memory to read than the %d MiB that there are (%s)",
-			requestOf(address, roots), fetchLimits().Memory>>20, hostOf(address))}
-	case exit.Status != job.Failed || exit.Reason != "" && fault == nil:
+			requestOf(address, roots), fetchLimits().Memory>>20, hostname(address))}
+	case fault != nil && ctx.Err() == nil:
+		return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), roots)
+	case exit.Status != job.Failed || exit.Reason != "":
 		return nil, EndedError{exit}
-	case fault == nil:
-		return nil, f.explain(stderr.String()+partial.String(), "", roots)
 	}
-	return nil, f.explainFault(fault, stderr.String()+partial.String(), urlOn(fetching, fault.host), roots)
-}
-
-func hostOf(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Host
-	}
-	return address
+	return nil, f.explain(stderr.String()+partial.String(), "", roots)
 }
 
 // urlOn finds, among those being fetched, a URL on the host.
