@@ -17,7 +17,6 @@ export interface WireError {
 
 /** How many bytes come before a request's JSON text. */
 const HEADER = 9;
-const NO_LENGTH = "Cannot read the request: its length is not a number";
 
 /** What a child tells the supervisor. */
 export type Frame =
@@ -39,6 +38,7 @@ export interface SyncWriter {
 const stringify = JSON.stringify;
 const encoder = new TextEncoder();
 const encode = encoder.encode.bind(encoder);
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** Reads one request from fd 0, and not a byte more. Blocks until it is there. */
 export function readRequest(from: SyncReader = Deno.stdin): unknown {
@@ -47,15 +47,11 @@ export function readRequest(from: SyncReader = Deno.stdin): unknown {
 
 /** Reads the JSON text of one request. */
 export function readRequestText(from: SyncReader = Deno.stdin): string {
-  const header = readExactly(from, HEADER);
-  let length = 0;
-  for (let i = 0; i < HEADER - 1; i++) {
-    const digit = header[i]! - 0x30;
-    if (digit < 0 || digit > 9) throw new Error(NO_LENGTH);
-    length = length * 10 + digit;
+  const header = decode(readExactly(from, HEADER));
+  if (!/^\d{8}\n$/.test(header)) {
+    throw new Error("Cannot read the request: its length is not a number");
   }
-  if (header[HEADER - 1] !== 0x0a) throw new Error(NO_LENGTH);
-  return new TextDecoder().decode(readExactly(from, length));
+  return decode(readExactly(from, Number(header)));
 }
 
 function readExactly(from: SyncReader, length: number): Uint8Array {
