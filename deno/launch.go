@@ -185,10 +185,8 @@ func (e *Engine) flags(p permission.Permissions, around *permission.Surroundings
 // environment is a run's whole environment.
 func (e *Engine) environment(denoDir string) []string {
 	env := []string{"DENO_DIR=" + denoDir, "NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1", "DENO_DISABLE_NODE_SHIM=1"}
-	for _, name := range []string{"JSR_URL"} { // where it is, decides under which name jsr: modules are cached
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
+	if registry, ok := os.LookupEnv("JSR_URL"); ok { // decides under which name jsr: modules are cached
+		env = append(env, "JSR_URL="+registry)
 	}
 	return append(env, permission.Environ(e.options.Env)...)
 }
