@@ -94,7 +94,6 @@ type Scanners struct {
 
 	mu   sync.Mutex
 	kept map[string]Scanned
-	keys []string // of kept, in the order in which they came
 }
 
 // The answers for so many programs are remembered, each of at most so many bytes.
@@ -164,14 +163,9 @@ func (s *Scanners) keep(key string, found Scanned) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.kept[key]; known {
-		return
+	if len(s.kept) == scansKept {
+		clear(s.kept)
 	}
-	if len(s.keys) == scansKept {
-		delete(s.kept, s.keys[0])
-		s.keys = s.keys[1:]
-	}
-	s.keys = append(s.keys, key)
 	s.kept[key] = found
 }
 

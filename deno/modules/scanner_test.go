@@ -58,16 +58,16 @@ func TestScannersAreUsedOnce(t *testing.T) {
 		}
 	}
 	ended()
-	if len(ahead) != 1 || len(s.keys) != 3 {
-		t.Fatalf("%d were started ahead, %d programs are remembered", len(ahead), len(s.keys))
+	if len(ahead) != 1 || len(s.kept) != 3 {
+		t.Fatalf("%d were started ahead, %d programs are remembered", len(ahead), len(s.kept))
 	}
 	<-ahead[0].Ended()
 	for i := range 2 * scansKept {
 		s.keep(strconv.Itoa(i), Scanned{})
 	}
 	s.keep(strings.Repeat("x", scanKeptSize+1), Scanned{})
-	if len(s.keys) != scansKept || len(s.kept) != scansKept {
-		t.Errorf("%d and %d programs are remembered, at most %d may be", len(s.keys), len(s.kept), scansKept)
+	if n := len(s.kept); n == 0 || n > scansKept {
+		t.Errorf("%d programs are remembered, at most %d may be", n, scansKept)
 	}
 }
 
