@@ -61,26 +61,19 @@ function isJSON(
 ): boolean {
   switch (typeof value) {
     case "string":
-      budget.bytes -= value.length + 2;
-      break;
+      return (budget.bytes -= value.length + 2) >= 0;
     case "boolean":
-      budget.bytes -= 5;
-      break;
+      return (budget.bytes -= 5) >= 0;
     case "number":
-      budget.bytes -= 8;
-      return Number.isFinite(value) && !Object.is(value, -0) &&
-        budget.bytes >= 0;
+      return (budget.bytes -= 8) >= 0 && Number.isFinite(value) &&
+        !Object.is(value, -0);
     case "object":
-      budget.bytes -= 4;
-      if (value !== null) {
-        return depth > 0 && budget.bytes >= 0 &&
-          isJSONObject(value, budget, depth - 1);
-      }
-      break;
+      if ((budget.bytes -= 4) < 0) return false;
+      return value === null ||
+        depth > 0 && isJSONObject(value, budget, depth - 1);
     default:
       return false;
   }
-  return budget.bytes >= 0;
 }
 
 function isJSONObject(
