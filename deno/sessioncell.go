@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 	"time"
 
@@ -71,25 +70,19 @@ func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (
 }
 
 // inspect finds out what the cell imports, and fetches it.
-func (c *sessionCell) inspect(ctx context.Context) (err error) {
+func (c *sessionCell) inspect(ctx context.Context) error {
 	p := c.program
-	c.extension = map[job.Language]string{job.JavaScript: ".js", job.TypeScript: ".ts"}[c.language]
-	if p.Name != "" {
-		c.extension = path.Ext(p.Name)
-		if _, known := modules.Loaders[c.extension]; !known {
-			return modules.UnknownExtension(p.Name)
-		}
+	extensions, err := modules.Extensions(c.language, p.Name)
+	if err != nil {
+		return err
 	}
+	c.extension = extensions[0]
 	c.code = strings.TrimPrefix(p.Code, "\ufeff")
 	if strings.HasPrefix(c.code, "#!") {
 		c.code = "//" + c.code[2:]
 	}
 	var found modules.Scanned
 	if isWorthScanning(c.code, c.extension) {
-		extensions := []string{c.extension}
-		if p.Name == "" {
-			extensions = append(extensions, c.extension+"x")
-		}
 		if found, err = c.scan(modules.ScanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func FuzzPlain(f *testing.F) {
 		if len(code) > 500 || strings.Contains(code, "infer") || strings.Count(code, "<") > 8 {
 			return // these are for a scanner: see TestHostileProgramsCostAScanner
 		}
-		for extension := range Loaders {
+		for extension := range loaders {
 			if wrong := checkPlain(code, extension); wrong != "" {
 				t.Error(wrong)
 			}

@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -34,7 +35,7 @@ type prelude struct {
 	Text   string `json:"text"`
 }
 
-var Loaders = map[string]api.Loader{
+var loaders = map[string]api.Loader{
 	".js": api.LoaderJS, ".mjs": api.LoaderJS, ".cjs": api.LoaderJS, ".jsx": api.LoaderJSX,
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
 }
@@ -48,21 +49,14 @@ const jsxSource = "rillbox-jsx"
 // Inspect finds out how the program must be run and what it imports. A program
 // that can't be parsed is not an error here: Deno says better what is wrong.
 func Inspect(p job.Program, scan ScanFunc) (Module, error) {
-	m := Module{Name: p.Name, Code: p.Code}
-	if m.Name == "" {
-		m.Name = map[job.Language]string{job.JavaScript: "main.js", job.TypeScript: "main.ts"}[p.Language]
+	extensions, err := Extensions(p.Language, p.Name)
+	if err != nil {
+		return Module{}, err
 	}
-	extension := path.Ext(m.Name)
-	if _, known := Loaders[extension]; !known {
-		return m, UnknownExtension(m.Name)
-	}
-	extensions := []string{extension}
-	if p.Name == "" { // it may be JSX, which has an extension of its own
-		extensions = append(extensions, extension+"x")
-	}
+	extension := extensions[0]
+	m := Module{Name: cmp.Or(p.Name, "main"+extension), Code: p.Code}
 	var found Scanned
 	if m.Unparsed = isPlain(p.Code, extension); !m.Unparsed {
-		var err error
 		if found, err = scan(ScanRequest{Code: p.Code, Extensions: extensions}); err != nil {
 			return m, err
 		}
@@ -85,8 +79,18 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	return m, nil
 }
 
-func UnknownExtension(name string) error {
-	return job.Refuse("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", name)
+// Extensions are those that a program's file name may have, the first unless it can't
+// be parsed under that: what has no name may be JSX, which has an extension of its own.
+func Extensions(language job.Language, name string) ([]string, error) {
+	if name == "" {
+		extension := map[job.Language]string{job.JavaScript: ".js", job.TypeScript: ".ts"}[language]
+		return []string{extension, extension + "x"}, nil
+	}
+	extension := path.Ext(name)
+	if _, known := loaders[extension]; !known {
+		return nil, job.Refuse("the file name %q has none of the extensions .js .mjs .cjs .jsx .ts .mts .cts .tsx", name)
+	}
+	return []string{extension}, nil
 }
 
 // insertPrelude puts in front of the program, on its first line of code, what
@@ -199,7 +203,7 @@ type ScanFunc func(ScanRequest) (Scanned, error)
 func scanAny(code string, extensions ...string) Scanned {
 	var first Scanned
 	for i, extension := range extensions {
-		found := scan(code, Loaders[extension])
+		found := scan(code, loaders[extension])
 		found.Extension = extension
 		if found.Problem == "" {
 			return found

@@ -35,7 +35,7 @@ func TestPlainPrograms(t *testing.T) {
 		`<b/>`: false, `<></>`: false, "<b / >": false, "<b>< / b>": false, "<b /// c\n>": false,
 		"<b / /* c */ >": false, "<b>< /* c */ / b>": false, "<b></\u00a0b>": false, "<b>\u2003<\u2003/b>": false, "<b/\u2028//c\u2028>": false,
 	} {
-		for extension := range Loaders {
+		for extension := range loaders {
 			if have := isPlain(code, extension); have != (want && !strings.HasSuffix(extension, "x")) {
 				t.Errorf("%q as %s: %v", code, extension, have)
 			}

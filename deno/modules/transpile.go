@@ -23,7 +23,7 @@ const tooHardToTranspile = "the program is nested too deep, or takes too long to
 // for JSX, enums and decorators. jsx is the package that makes JSX elements.
 func asScript(code, extension, jsx string, transpile bool) Script {
 	options := api.TransformOptions{
-		Loader:        Loaders[extension],
+		Loader:        loaders[extension],
 		Sourcemap:     api.SourceMapExternal,
 		Sourcefile:    "cell",
 		Charset:       api.CharsetUTF8,
