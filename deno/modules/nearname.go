@@ -2,7 +2,10 @@ package modules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // wellKnown are npm packages that many programs use, for those who mistype one.
@@ -27,21 +30,12 @@ func nearName(name string) string {
 	return ""
 }
 
-// near says whether one character was left out, put in, replaced or exchanged with
-// the next.
+// near says whether one character was left out, put in or replaced, or some are in
+// another order.
 func near(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	at := 0
-	for at < len(a) && a[at] == b[at] {
-		at++
-	}
-	if len(b) < 4 || a == b {
+	if a == b || max(len(a), len(b)) < 4 {
 		return false
 	}
-	if len(a) < len(b) {
-		return a[at:] == b[at+1:]
-	}
-	return a[at+1:] == b[at+1:] || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+	letters := func(name string) []rune { return slices.Sorted(slices.Values([]rune(name))) }
+	return levenshtein.ComputeDistance(a, b) == 1 || slices.Equal(letters(a), letters(b))
 }
