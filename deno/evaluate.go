@@ -73,9 +73,6 @@ type prepared struct {
 	Error      *job.GuestError `json:"error"`
 }
 
-// errNotPlain means that leaving a cell's types out is not enough; nothing of it has run.
-var errNotPlain = errors.New("the cell has to be transpiled")
-
 // evaluate evaluates the cell. The error means that the process does not answer,
 // or that ctx has ended.
 func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
@@ -84,57 +81,23 @@ func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
 		return wire.Outcome{}, err
 	}
 	defer over()
-	outcome, err := c.evaluateScript(ctx)
-	if !errors.Is(err, errNotPlain) {
-		return outcome, err
-	}
-	scan, ended := c.engine.scanners.Of(ctx)
-	defer ended()
-	found, err := scan(modules.ScanRequest{Code: c.code, Extensions: []string{c.extension}, Cell: true, Transpile: true, JSX: c.jsx})
-	if err != nil {
-		return wire.Outcome{}, err
-	}
-	if c.script = found.Script; c.script.Problem != "" {
-		return c.syntaxError(), nil
-	}
-	return c.evaluateScript(ctx)
-}
-
-// pipelined is the size, in bytes, up to which a message is sent before the answers to
-// those before it have come. Deno loses a message of several packets if it has one to
-// send while it reads it.
-const pipelined = 3 << 10
-
-// prepare has the child prepare for the cell, and returns the code to evaluate. Its
-// answer is waited for: what an earlier cell left may end the process before.
-func (c *sessionCell) prepare(ctx context.Context) (p prepared, err error) {
-	// V8 keeps what the cell before printed and returned until it is told.
-	c.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
-	discarded := c.inspector.send("Runtime.discardConsoleEntries", nil)
-	limits := c.engine.options.Limits
-	request, err := json.Marshal(map[string]any{
-		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
-		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
-		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
-	})
-	if err == nil && len(request) > pipelined {
-		err = discarded(ctx, nil)
-	}
-	if err != nil {
-		return p, err
-	}
-	err = c.send("prepare", map[string]json.RawMessage{"value": request}, false)(ctx, &p)
-	return p, err
-}
-
-// evaluateScript evaluates the cell's script.
-func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) {
 	p, err := c.prepare(ctx)
-	switch {
-	case err != nil || p.Error != nil:
+	if err == nil && p.Transpile { // leaving its types out is not enough
+		scan, ended := c.engine.scanners.Of(ctx)
+		defer ended()
+		found, err := scan(modules.ScanRequest{Code: c.code, Extensions: []string{c.extension}, Cell: true, Transpile: true, JSX: c.jsx})
+		if err != nil {
+			return wire.Outcome{}, err
+		}
+		if c.script = found.Script; c.script.Problem != "" {
+			return c.syntaxError(), nil
+		}
+		if p, err = c.prepare(ctx); err != nil {
+			return wire.Outcome{}, err
+		}
+	}
+	if err != nil || p.Error != nil {
 		return wire.Outcome{Result: &wire.Frame{Error: p.Error}}, err
-	case p.Transpile:
-		return wire.Outcome{}, errNotPlain
 	}
 	if len(c.requires) > 0 {
 		if err := c.askGuest(ctx, "load", map[string]any{"value": c.requires}, nil); err != nil && !isRefused(err) {
@@ -170,6 +133,33 @@ func (c *sessionCell) evaluateScript(ctx context.Context) (wire.Outcome, error) 
 		return c.thrown(ctx, e)
 	}
 	return c.value(ctx, e.Result)
+}
+
+// pipelined is the size, in bytes, up to which a message is sent before the answers to
+// those before it have come. Deno loses a message of several packets if it has one to
+// send while it reads it.
+const pipelined = 3 << 10
+
+// prepare has the child prepare for the cell, and returns the code to evaluate. Its
+// answer is waited for: what an earlier cell left may end the process before.
+func (c *sessionCell) prepare(ctx context.Context) (p prepared, err error) {
+	// V8 keeps what the cell before printed and returned until it is told.
+	c.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
+	discarded := c.inspector.send("Runtime.discardConsoleEntries", nil)
+	limits := c.engine.options.Limits
+	request, err := json.Marshal(map[string]any{
+		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
+		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
+		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
+	})
+	if err == nil && len(request) > pipelined {
+		err = discarded(ctx, nil)
+	}
+	if err != nil {
+		return p, err
+	}
+	err = c.send("prepare", map[string]json.RawMessage{"value": request}, false)(ctx, &p)
+	return p, err
 }
 
 // isUncompiled reports whether V8 could not compile the code, and so ran nothing of it.
