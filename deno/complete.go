@@ -47,7 +47,9 @@ func (s *session) Complete(ctx context.Context, text string) ([]string, error) {
 		}
 	}
 	s.inspector.send("Runtime.releaseObjectGroup", map[string]any{"objectGroup": cellGroup})
-	return withPrefix(names, prefix), err
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // Unfinished says whether text, as it is typed, waits for another line: whether its
@@ -84,10 +86,3 @@ func lastName(text string) (of, prefix string) {
 }
 
 var lastWord = modules.Pattern(`(?:[\p{L}$_][\p{L}\p{Nd}$_]*\??\.)*(?:[\p{L}$_][\p{L}\p{Nd}$_]*)?$`)
-
-// withPrefix gives the names with that prefix, each once, sorted.
-func withPrefix(names []string, prefix string) []string {
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
-	slices.Sort(names)
-	return slices.Compact(names)
-}

@@ -46,23 +46,19 @@ func addSyntaxHints(r *job.Result, p job.Program, m modules.Module, scan modules
 	}
 }
 
-// explainTypeScript adds to a syntax error that the program is TypeScript, if it is.
+// explainTypeScript adds to a syntax error that the program is TypeScript, if it is that
+// and no JavaScript: what is both has another error, such as a name that a module does
+// not export.
 func explainTypeScript(e *job.GuestError, code string, scan modules.ScanFunc) {
-	if isTypeScript(code, scan) {
-		e.Message += "\nThe program is TypeScript: run it with language typescript"
-		e.Traceback += "\nThe program is TypeScript: run it with language typescript"
+	typescript, err := scan(modules.ScanRequest{Code: code, Extensions: []string{".ts", ".tsx"}})
+	if err != nil || typescript.TooHard || typescript.Problem != "" {
+		return
 	}
-}
-
-// isTypeScript says whether code is TypeScript and no JavaScript: what is both has
-// another error, such as a name that a module does not export.
-func isTypeScript(code string, scan modules.ScanFunc) bool {
-	found, err := scan(modules.ScanRequest{Code: code, Extensions: []string{".ts", ".tsx"}})
-	if err != nil || found.TooHard || found.Problem != "" {
-		return false
+	javascript, err := scan(modules.ScanRequest{Code: code, Extensions: []string{".mjs"}})
+	if err == nil && javascript.Problem != "" {
+		const hint = "\nThe program is TypeScript: run it with language typescript"
+		e.Message, e.Traceback = e.Message+hint, e.Traceback+hint
 	}
-	found, err = scan(modules.ScanRequest{Code: code, Extensions: []string{".mjs"}})
-	return err == nil && found.Problem != ""
 }
 
 // cutNeverResolved takes Deno's message from the end of stderr, and gives the
