@@ -148,7 +148,7 @@ func (s *Scanners) ask(ctx context.Context, request ScanRequest, answer *Scanned
 				return false, func() {}, fmt.Errorf("start a process to parse the program: %w", err)
 			}
 		}
-		used = func() { one.child.Wait(); ended() }
+		used = func() { one.Wait(); ended() }
 		hard, err = one.ask(ctx, request, answer)
 		if !again || !errors.Is(err, errScannerDied) {
 			return hard, used, err
@@ -170,17 +170,13 @@ func (s *Scanners) keep(key string, found Scanned) {
 }
 
 // scanner is a process that parses one program.
-type scanner struct{ child *sandbox.Child }
-
-// Ended is closed when the process has ended.
-func (s scanner) Ended() <-chan struct{} { return s.child.Ended() }
+type scanner struct{ *sandbox.Child }
 
 // Discard ends an unused scanner.
 func (s scanner) Discard() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	s.child.Attach(ctx, func(job.Event) {})
-	s.child.Wait()
+	s.Kill(job.Cancelled, "it is not needed")
+	s.Attach(context.Background(), func(job.Event) {})
+	s.Wait()
 }
 
 // errScannerDied means that a scanner ended without an answer, and not because of the
@@ -194,11 +190,11 @@ const scanFatal = 2
 // for its end. hard means that the program was too much for it. An error means that ctx
 // has ended, or that somebody else ended the scanner.
 func (s scanner) ask(ctx context.Context, request ScanRequest, answer *Scanned) (hard bool, err error) {
-	s.child.SetDeadline(scanTime, "parsing the program")
-	s.child.Attach(ctx, func(job.Event) {})
-	err = errors.Join(json.NewEncoder(s.child.Stdin()).Encode(request), json.NewDecoder(s.child.Frames()).Decode(answer))
+	s.SetDeadline(scanTime, "parsing the program")
+	s.Attach(ctx, func(job.Event) {})
+	err = errors.Join(json.NewEncoder(s.Stdin()).Encode(request), json.NewDecoder(s.Frames()).Decode(answer))
 	if err == nil {
-		s.child.Kill(job.Cancelled, "its answer has come")
+		s.Kill(job.Cancelled, "its answer has come")
 	}
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -206,7 +202,7 @@ func (s scanner) ask(ctx context.Context, request ScanRequest, answer *Scanned) 
 	if err == nil {
 		return false, nil
 	}
-	exit := s.child.Wait()
+	exit := s.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
