@@ -127,14 +127,3 @@ func (e *Engine) makeCodeCache(ctx context.Context, names []string, p modules.Pl
 	})
 	return dir, err
 }
-
-// fillDenoDir puts a code cache into a run's DENO_DIR, and makes Deno keep what else
-// it finds out in memory.
-func fillDenoDir(denoDir, codeCache string) error {
-	if codeCache != "" {
-		if err := os.CopyFS(denoDir, os.DirFS(codeCache)); err != nil {
-			return err
-		}
-	}
-	return modules.MakeDenoDir(denoDir)
-}

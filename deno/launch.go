@@ -113,11 +113,13 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
 	if l.keep == "" {
-		if err := fillDenoDir(denoPath, l.codeCache); err != nil {
-			return "", fmt.Errorf("make the run's directory: %w", err)
-		}
 		if l.codeCache == "" {
 			args = append(args, "--no-code-cache")
+		} else if err = os.CopyFS(denoPath, os.DirFS(l.codeCache)); err != nil {
+			return "", fmt.Errorf("copy the run's code cache: %w", err)
+		}
+		if err = modules.MakeDenoDir(denoPath); err != nil {
+			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 	}
 	if len(l.imports) > 0 {
