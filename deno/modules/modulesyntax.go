@@ -48,6 +48,7 @@ var (
 	printedDeclaration = Pattern(`^export default (?:(?:async )?function\*? |class )([^\s({]+)`)
 	printedAlias       = Pattern(`(` + quoted + `|[^\s,{}"']+) as `)
 	printedLineEnd     = Pattern(`\n\s*`)
+	noLineEnd          = Pattern(`[^\n]`)
 )
 
 // The same as people write it, valid as esbuild found it to be.
@@ -167,14 +168,7 @@ func declared(name, all, list, module string) string {
 }
 
 // blanked is text with all but its line ends replaced by spaces.
-func blanked(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		return ' '
-	}, text)
-}
+func blanked(text string) string { return noLineEnd().ReplaceAllString(text, " ") }
 
 // place is a position in code: a line and a column in UTF-16 units, both from 0.
 type place struct{ line, column int }

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -116,7 +115,7 @@ func (m *Module) insertPrelude(found Scanned) {
 	line := before[strings.LastIndexByte(before, '\n')+1:]
 	m.Prelude = prelude{
 		Line:   1 + strings.Count(before, "\n"),
-		Column: 1 + len(utf16.Encode([]rune(line))),
+		Column: 1 + utf16Length(line),
 		Text:   text,
 	}
 	m.Code = before + text + m.Code[at:]
