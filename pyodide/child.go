@@ -215,8 +215,8 @@ func (e *Engine) v8Flags(rt *runtime, ahead bool) []string {
 }
 
 // produce has a child that never has a guest run to its end, within a time, and
-// hands what it writes to take. purpose is what it is for, as its error says.
-func (e *Engine) produce(ctx context.Context, rt *runtime, o childOptions, within time.Duration, purpose string, take func(io.Reader) error) error {
+// copies what it writes to w. purpose is what it is for, as its error says.
+func (e *Engine) produce(ctx context.Context, rt *runtime, o childOptions, within time.Duration, purpose string, w io.Writer) error {
 	c, err := e.startChild(rt, o)
 	if err != nil {
 		return err
@@ -224,8 +224,8 @@ func (e *Engine) produce(ctx context.Context, rt *runtime, o childOptions, withi
 	c.Attach(ctx, func(job.Event) {})
 	c.SetDeadline(within, purpose)
 	_ = c.Stdin().Close()
-	if err = take(c.Frames()); err != nil {
-		c.Kill(job.Cancelled, "what it wrote is not as it should be")
+	if _, err = io.Copy(w, c.Frames()); err != nil {
+		c.Kill(job.Cancelled, "what it wrote can't be kept")
 	}
 	exit := c.Wait()
 	if ctx.Err() != nil {

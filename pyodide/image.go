@@ -4,14 +4,10 @@ package pyodide
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +15,7 @@ import (
 )
 
 // An image is what a wheel unpacks to, with its modules compiled, in one file
-// (see guest/mount.ts). A worker mounts it in a millisecond, where unpacking the wheel
+// (see guest/wheel.ts). A worker mounts it in a millisecond, where unpacking the wheel
 // and compiling what is imported takes one or more seconds.
 //
 // It is made behind the scenes after a run that had to do without: by a child
@@ -28,13 +24,9 @@ import (
 // alone, so that all programs share it, and a guest has no say in it.
 const imageKind = "image"
 
-const (
-	maxIndex = 64 << 20 // bytes; a wheel of 10,000 files has some 400,000
-	maxImage = 4 << 30  // bytes; a child's Python has no more memory
-	// imageTime bounds the making of one image: 3 s for 600 modules, but others
-	// come first.
-	imageTime = 15 * time.Minute
-)
+// imageTime bounds the making of one image: 3 s for 600 modules, but others
+// come first.
+const imageTime = 15 * time.Minute
 
 // imageKey describes all that decides what a file's image holds.
 func (rt *runtime) imageKey(file planFile) string {
@@ -123,82 +115,7 @@ func (e *Engine) makeImage(ctx context.Context, rt *runtime, f planFile) error {
 			module: "image.js", files: append(rt.python(), file{wheel, "/rillbox/wheel"}),
 			words: []string{f.Filename, f.Dir}, background: true,
 		}
-		return e.produce(ctx, rt, o, imageTime, "making the image of "+f.Filename, func(image io.Reader) error { return copyImage(w, image) })
+		return e.produce(ctx, rt, o, imageTime, "making the image of "+f.Filename, w)
 	})
 	return err
-}
-
-// imageIndex is what an image begins with; guest/mount.ts has the other end.
-type imageIndex struct {
-	Info        string           `json:"info"` // the dist-info directory; may be empty
-	Directories []imageDirectory `json:"directories"`
-}
-
-type imageDirectory struct {
-	Path  string   `json:"path"`
-	Names []string `json:"names"` // of its files
-	Sizes []int64  `json:"sizes"` // of these, in bytes
-}
-
-// copyImage copies an image that is as it should be: the child that made it is
-// ours, but has read a stranger's wheel.
-func copyImage(w io.Writer, image io.Reader) error {
-	var head [4]byte
-	if _, err := io.ReadFull(image, head[:]); err != nil {
-		return fmt.Errorf("read the length of its index: %w", err)
-	}
-	length := binary.LittleEndian.Uint32(head[:])
-	if length > maxIndex {
-		return fmt.Errorf("its index has %d bytes, %d are allowed", length, maxIndex)
-	}
-	text := make([]byte, length)
-	if _, err := io.ReadFull(image, text); err != nil {
-		return fmt.Errorf("read its index: %w", err)
-	}
-	var index imageIndex
-	if err := json.Unmarshal(text, &index); err != nil {
-		return fmt.Errorf("read its index: %w", err)
-	}
-	size, err := index.size()
-	if err != nil {
-		return fmt.Errorf("read its index: %w", err)
-	}
-	if _, err := w.Write(append(head[:], text...)); err != nil {
-		return err
-	}
-	if _, err := io.CopyN(w, image, size); err != nil {
-		return fmt.Errorf("copy its %d bytes of files: %w", size, err)
-	}
-	if n, _ := image.Read(head[:]); n > 0 {
-		return errors.New("it is longer than its index says")
-	}
-	return nil
-}
-
-// size checks an index and returns how many bytes of files follow it.
-func (x imageIndex) size() (total int64, err error) {
-	if x.Info != "" && !isPath(x.Info) {
-		return 0, fmt.Errorf("%.300q is no directory of packages", x.Info)
-	}
-	for _, d := range x.Directories {
-		if !isPath(d.Path) || len(d.Names) != len(d.Sizes) {
-			return 0, fmt.Errorf("%d names and %d sizes in %.300q", len(d.Names), len(d.Sizes), d.Path)
-		}
-		for i, name := range d.Names {
-			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-				return 0, fmt.Errorf("%.300q is no file name", name)
-			}
-			if d.Sizes[i] < 0 || d.Sizes[i] > maxImage-total {
-				return 0, fmt.Errorf("%.300q has %d bytes", name, d.Sizes[i])
-			}
-			total += d.Sizes[i]
-		}
-	}
-	return total, nil
-}
-
-// isPath says whether a directory is one that an installation may make.
-func isPath(dir string) bool {
-	top, _, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/")
-	return path.IsAbs(dir) && path.Clean(dir) == dir && !slices.Contains([]string{"dev", "proc", "tmp"}, top)
 }

@@ -94,8 +94,5 @@ func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) err
 	o := childOptions{module: "snapshot.js", files: []file{
 		{rt.pyodide.Dir, "/rillbox/pyodide"}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)},
 	}}
-	return e.produce(ctx, rt, o, e.o.Limits.InstallTimeout, "making the snapshot of Python", func(snapshot io.Reader) error {
-		_, err := io.Copy(w, snapshot)
-		return err
-	})
+	return e.produce(ctx, rt, o, e.o.Limits.InstallTimeout, "making the snapshot of Python", w)
 }

@@ -6,9 +6,8 @@
  */
 
 import { mountHost } from "./hostfs.ts";
-import { mountImage } from "./mount.ts";
 import { loadSaved, type PyFunction, type Pyodide } from "./pyodide.ts";
-import { mountWheel } from "./wheel.ts";
+import { mountImage, mountWheel } from "./wheel.ts";
 
 /** The exit status of a process that aborted, as a shell gives it. */
 const ABORTED = 134;
@@ -59,8 +58,8 @@ export async function loadPython(
   const boot = pyodide.pyimport("rillbox.boot");
   pyodide.loadPackage = boot.load;
   const host = {
-    mount: (image: string, metadata: string) =>
-      mountImage(pyodide.FS, image, JSON.parse(metadata)),
+    mount: (image: string, packages: string, metadata: string) =>
+      mountImage(pyodide.FS, image, packages, JSON.parse(metadata)),
     place: (wheel: Uint8Array, name: string, to: string, metadata: string) =>
       mountWheel(pyodide.FS, wheel, name, to, JSON.parse(metadata)),
   };

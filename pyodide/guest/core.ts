@@ -71,7 +71,6 @@ export interface FileSystem {
   lookupPath(path: string): { node: FileNode };
   mkdirTree(path: string): void;
   chdir(path: string): void;
-  readFile(path: string): Uint8Array;
   writeFile(path: string, data: string | Uint8Array): void;
 }
 

@@ -1,24 +1,10 @@
 /**
- * Images of wheels: what a wheel unpacks to, compiled, in one file. image.ts
- * writes one, image.go checks and keeps it, and a worker mounts it: its files
- * appear at once and are read when they are first used.
- *
- * An image is the length of its index in bytes (four of them, the lowest first),
- * the index as JSON, and the contents of its files in the index's order.
+ * Files in Python's tree that are made or read when they are first used.
  *
  * @module
  */
 
 import type { FileNode, FileSystem } from "./core.ts";
-import { fill } from "./memory.ts";
-
-/** What an image holds, and where it belongs. */
-export interface Index {
-  /** The wheel's dist-info directory; empty when it has none. */
-  info: string;
-  /** Directories, each with the names and sizes (in bytes) of its files. */
-  directories: { path: string; names: string[]; sizes: number[] }[];
-}
 
 /** The mode of an ordinary file, as unpacking leaves it. */
 const FILE = 0o100666;
@@ -27,51 +13,6 @@ const FILE = 0o100666;
 const EIO = 29, ENOMEM = 48;
 
 const encoder = new TextEncoder();
-
-/** The image of files, each in its directory, as parts to be written in turn. */
-export function imageOf(
-  fs: FileSystem,
-  info: string,
-  files: { directory: string; node: FileNode }[],
-): Uint8Array[] {
-  const index: Index = { info, directories: [] };
-  const contents: Uint8Array[] = [];
-  for (const [path, group] of Map.groupBy(files, (f) => f.directory)) {
-    const names = group.map(({ node }) => node.name);
-    const found = names.map((name) => fs.readFile(`${path}/${name}`));
-    const sizes = found.map((content) => content.length);
-    index.directories.push({ path, names, sizes });
-    contents.push(...found);
-  }
-  const text = encoder.encode(JSON.stringify(index));
-  const length = new Uint8Array(4);
-  new DataView(length.buffer).setUint32(0, text.length, true);
-  return [length, text, ...contents];
-}
-
-/**
- * Mounts the image at path, and adds files to its dist-info directory: metadata
- * maps their names to their texts.
- */
-export function mountImage(
-  fs: FileSystem,
-  path: string,
-  metadata: Record<string, string>,
-): void {
-  const length = new DataView(readAt(path, 0, 4).buffer).getUint32(0, true);
-  const text = new TextDecoder().decode(readAt(path, 4, length));
-  const index: Index = JSON.parse(text);
-  let offset = 4 + length;
-  for (const { path: directory, names, sizes } of index.directories) {
-    const parent = makeDirectory(fs, directory);
-    names.forEach((name, i) => {
-      const from = offset, size = sizes[i]!;
-      place(fs, parent, name, size, () => readAt(path, from, size));
-      offset += size;
-    });
-  }
-  if (index.info !== "") placeTexts(fs, index.info, metadata);
-}
 
 /** Puts files with these texts, by name, into a directory. */
 export function placeTexts(
@@ -122,11 +63,4 @@ export function place(
     },
     set: become,
   });
-}
-
-/** Reads a part of a file. */
-function readAt(path: string, offset: number, size: number): Uint8Array {
-  using file = Deno.openSync(path);
-  file.seekSync(offset, Deno.SeekMode.Start);
-  return fill(file, new Uint8Array(size));
 }

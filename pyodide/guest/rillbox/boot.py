@@ -71,6 +71,6 @@ def interrupt() -> None:
 
 
 # What else the process's modules call: pyodide.loadPackage through the package gateway,
-# and what unpacks a wheel for its image.
+# and what makes the image of a wheel.
 load = INSTALLER.load
-unpack = images.unpack
+pack = images.pack

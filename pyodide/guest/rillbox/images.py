@@ -1,4 +1,5 @@
-"""Unpacks one wheel as an installation does and compiles its modules; see image.ts.
+"""Makes the image of one wheel: unpacks it as an installation does, compiles its modules,
+and packs what is there then; see image.ts and wheel.ts.
 
 None of the wheel's code runs: it is read and compiled, not imported.
 """
@@ -6,30 +7,58 @@ None of the wheel's code runs: it is read and compiled, not imported.
 import os
 import py_compile
 import warnings
-from io import BytesIO
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from site import getsitepackages
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
+
+from pyodide.ffi import to_js
 
 from pyodide import _package_loader as loader
 
 SITE = getsitepackages()[0]
 
 
-def unpack(content: Any, filename: str, target: str) -> str:
-    """Unpack a file, a Uint8Array; returns its dist-info directory, if it has one.
+class Output:
+    """A file that hands on what is written."""
+
+    def __init__(self, write: Callable[[Any], None]) -> None:
+        self._write = write
+
+    def write(self, data: bytes) -> int:
+        """Write a part."""
+        self._write(to_js(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: all has been written."""
+
+
+def pack(content: Any, filename: str, target: str, write: Callable[[Any], None]) -> None:
+    """Write the image of a file, a Uint8Array.
 
     The target is "site" for a wheel, "dynlib" for an archive of shared libraries.
     """
+    before = set(_files())
     directory = loader.get_install_dir(target)  # type: ignore[arg-type]
     metadata = {"INSTALLER": "rillbox"}
     loader.unpack_buffer(content, filename=filename, extract_dir=directory, metadata=metadata)
     _compile()
-    if not filename.endswith(".whl"):
-        return ""
-    with ZipFile(BytesIO(content.to_bytes())) as archive:
-        project = loader.parse_wheel_name(filename)[0]
-        return os.path.join(directory, loader.wheel_dist_info_dir(archive, project))
+    with ZipFile(Output(write), "w", allowZip64=False) as image:  # type: ignore[call-overload]
+        for path in _files():
+            if path not in before:
+                image.writestr(ZipInfo(path.removeprefix("/")), Path(path).read_bytes())
+
+
+def _files() -> Iterator[str]:
+    """The paths of files, those apart that are no installation's."""
+    for directory, directories, names in os.walk("/"):
+        if directory == "/":
+            directories[:] = set(directories) - {"dev", "proc", "tmp"}
+        directories.sort()
+        for name in sorted(names):
+            yield os.path.join(directory, name)
 
 
 def _compile() -> None:

@@ -227,7 +227,7 @@ class Installer:
             "PYODIDE_SHA256": file["sha256"],
         }
         if content is None:
-            self._host.mount(file["image"], json.dumps(metadata))
+            self._host.mount(file["image"], SITE, json.dumps(metadata))
         else:
             directory = "/usr/lib" if file["dir"] == "dynlib" else SITE
             await self._place(js.Uint8Array.new(content), file["filename"], directory, metadata)

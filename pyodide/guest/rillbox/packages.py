@@ -43,8 +43,8 @@ class Host(Protocol):
     def ask(self, frame: str) -> str:
         """Write one frame and read the request that answers it."""
 
-    def mount(self, image: str, metadata: str) -> None:
-        """Make the files of an image appear; see mount.ts."""
+    def mount(self, image: str, packages: str, metadata: str) -> None:
+        """Make the files of an image appear; see wheel.ts."""
 
     def place(self, wheel: Any, filename: str, directory: str, metadata: str) -> bool:
         """Install a wheel as it is, if that can be; see wheel.ts."""
