@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	maxURL    = 2048 // bytes of a wheel's URL
-	writeWait = 30 * time.Second
+	maxURL    = 2048            // bytes of a wheel's URL
+	writeWait = 5 * time.Minute // for a whole file: a guest reads when it does not compute
 )
 
 // serve answers a request of a child.
@@ -277,7 +277,7 @@ func sendFile(w http.ResponseWriter, r *http.Request, path string, found func(si
 }
 
 // send sends all of a body: ranges and conditions of the request are ignored. The
-// connection of a guest that does not read is closed after writeWait.
+// connection of a guest that has not read it after writeWait is closed.
 func send(w http.ResponseWriter, r *http.Request, contentType string, size int64, body io.Reader) error {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
@@ -286,26 +286,11 @@ func send(w http.ResponseWriter, r *http.Request, contentType string, size int64
 		return nil
 	}
 	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeWait))
 	defer context.AfterFunc(r.Context(), func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
-	buf := make([]byte, 256<<10)
-	for r.Context().Err() == nil {
-		n, err := body.Read(buf)
-		if n > 0 {
-			_ = control.SetWriteDeadline(time.Now().Add(writeWait))
-			if r.Context().Err() != nil {
-				break
-			}
-			if _, err := w.Write(buf[:n]); err != nil {
-				break
-			}
-		}
-		if err == io.EOF {
-			_ = control.SetWriteDeadline(time.Time{})
-			return nil
-		}
-		if err != nil {
-			break
-		}
+	if _, err := io.Copy(w, body); err != nil {
+		panic(http.ErrAbortHandler) // headers are out: only the connection can tell
 	}
-	panic(http.ErrAbortHandler) // headers are out: only the connection can tell
+	_ = control.SetWriteDeadline(time.Time{})
+	return nil
 }
