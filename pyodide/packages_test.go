@@ -225,7 +225,7 @@ func TestDistributionPackages(t *testing.T) {
 // indexWheel fetches a wheel of a project whose name has part in it.
 func indexWheel(t *testing.T, e *Engine, project, part string) (name string, content []byte) {
 	t.Helper()
-	grant := e.runtime.gateway.Grant(nil)
+	grant := e.runtime.gateway.Grant(e.runtime.gateway.Addr())
 	defer grant.Close()
 	get := func(url string) []byte {
 		resp, err := http.Get(url)

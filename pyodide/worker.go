@@ -81,8 +81,7 @@ func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error)
 	}
 	w.Child, w.loan = c.Child, c.loan
 	w.Reader = wire.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
-	w.grant = rt.gateway.Grant(nil)
-	w.grant.At(c.gateway)
+	w.grant = rt.gateway.Grant(c.gateway)
 	e.jobs.Go(func() {
 		<-w.Ended()
 		w.grant.Close()

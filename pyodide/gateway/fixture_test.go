@@ -204,6 +204,9 @@ func ask(t testing.TB, gr *Grant, path string) (int, []byte) {
 	return resp.StatusCode, body
 }
 
+// newGrant is a grant of a guest that has the machine's network.
+func newGrant(g *Gateway) *Grant { return g.Grant(g.Addr()) }
+
 // servedPage is an index page as a guest reads it.
 type servedPage struct {
 	Name     string

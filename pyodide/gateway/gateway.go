@@ -182,16 +182,16 @@ func (g *Gateway) Close() {
 	defer g.work.Unlock()
 }
 
-// Grant makes a path for one child. progress may be nil; see SetProgress.
-func (g *Gateway) Grant(progress func(stage string, done, total int64)) *Grant {
+// Grant makes a path for one child, which reaches the gateway at an address (host and
+// port).
+func (g *Gateway) Grant(address string) *Grant {
 	grant := &Grant{
-		g: g, token: rand.Text() + rand.Text(),
+		g: g, address: address, token: rand.Text() + rand.Text(),
 		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
 		rate:  rate.NewLimiter(perSecond, burst),
 		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
 	}
 	grant.closed, grant.close = context.WithCancel(g.stopped)
-	grant.SetProgress(progress)
 	g.grants.Store(grant.token, grant)
 	return grant
 }

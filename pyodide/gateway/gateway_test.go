@@ -34,7 +34,8 @@ func TestPageLeadsToVerifiedFile(t *testing.T) {
 	index, content, sum := demoIndex(t)
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
 	var stages []string
-	gr := g.Grant(func(stage string, done, total int64) {
+	gr := newGrant(g)
+	gr.SetProgress(func(stage string, done, total int64) {
 		stages = append(stages, fmt.Sprintf("%s %d/%d", stage, done, total))
 	})
 	for _, spelling := range []string{"demo", "Demo", "DEMO"} {
@@ -60,7 +61,7 @@ func TestPageLeadsToVerifiedFile(t *testing.T) {
 		t.Errorf("progress: %q, want %q among them", stages, last)
 	}
 
-	other := g.Grant(nil)
+	other := newGrant(g)
 	if status, _ := ask(t, other, strings.TrimPrefix(link, gr.BaseURL())); status != http.StatusNotFound {
 		t.Errorf("a file that no page of this grant named: %d", status)
 	}
@@ -82,7 +83,7 @@ func TestHTMLIndex(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, `<html><a href="%s#sha256=%s" data-requires-python="&gt;=3.9">%s</a></html>`, demoFile, sum, demoWheel)
 	})
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple/"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple/"}}))
 	p := askPage(t, gr, "demo")
 	if len(p.Files) != 1 || p.Files[0].Requires != ">=3.9" {
 		t.Fatalf("page: %+v", p)
@@ -97,7 +98,7 @@ func TestFirstIndexThatHasTheProject(t *testing.T) {
 	first.json("/simple/ours/", file("ours-1.0-py3-none-any.whl", "x", sumA))
 	second.json("/simple/ours/", file("ours-9.0-py3-none-any.whl", "x", sumA))
 	second.json(demoPage, file(demoWheel, "x", sumB))
-	gr := newGateway(t, Options{IndexURLs: []string{first.URL + "/simple", second.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{first.URL + "/simple", second.URL + "/simple"}}))
 	if p := askPage(t, gr, "ours"); !slices.Equal(p.Versions, []string{"1.0"}) || second.count("/simple/ours/") != 0 {
 		t.Errorf("ours: %+v", p)
 	}
@@ -123,7 +124,7 @@ func TestMetadata(t *testing.T) {
 		file(demoWheel, "../.."+demoFile, sum, "core-metadata", map[string]string{"sha256": digest}),
 		file("demo-2.0-py3-none-any.whl", "../.."+demoFile, sum, "core-metadata", true),
 		file("demo-3.0-py3-none-any.whl", "../.."+demoFile, sum, "dist-info-metadata", map[string]string{"sha256": sumA}))
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}))
 	p := askPage(t, gr, "demo")
 	if len(p.Files) != 3 || p.Files[0].CoreMetadata["sha256"] != digest || p.Files[1].CoreMetadata != nil {
 		t.Fatalf("page: %+v", p)
@@ -147,7 +148,7 @@ func TestCDN(t *testing.T) {
 	content := wheel(t, "demo", "1.0")
 	sum := cdn.bytes("/v1/full/"+demoWheel, content)
 	g := newGateway(t, Options{CDN: cdn.URL + "/v1/full/", Lock: lockOf("Demo", "1.0", demoWheel, sum)})
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	for range 2 {
 		if status, body := ask(t, gr, "cdn/"+demoWheel); status != http.StatusOK || !bytes.Equal(body, content) {
 			t.Fatalf("cdn: %d %.100q", status, body)
@@ -165,7 +166,7 @@ func TestCDN(t *testing.T) {
 
 	tampered := newSite(t)
 	tampered.bytes("/"+demoWheel, append(content, 'x'))
-	gr = newGateway(t, Options{CDN: tampered.URL + "/", Lock: lockOf("demo", "1.0", demoWheel, sum)}).Grant(nil)
+	gr = newGrant(newGateway(t, Options{CDN: tampered.URL + "/", Lock: lockOf("demo", "1.0", demoWheel, sum)}))
 	if status, body := ask(t, gr, "cdn/"+demoWheel); status != http.StatusBadGateway || !strings.Contains(string(body), "sha256") {
 		t.Errorf("a tampered file: %d %s", status, body)
 	}
@@ -186,7 +187,7 @@ func TestWheelByURL(t *testing.T) {
 		"https://example.com/pkg/" + demoWheel + "?signed=1#sha256=" + sum,
 		"https://EXAMPLE.com:443/pkg/" + demoWheel + "#egg=demo&sha256=" + strings.ToUpper(sum),
 	} {
-		gr := g.Grant(nil)
+		gr := newGrant(g)
 		status, body := ask(t, gr, "url/"+url.QueryEscape(u))
 		if status != http.StatusOK || !bytes.Equal(body, content) {
 			t.Errorf("%s: %d %.200q", u, status, body)
@@ -196,7 +197,7 @@ func TestWheelByURL(t *testing.T) {
 		if len(got) != 1 || got[0].Source != "url" || got[0].SHA256 != sum || got[0].Name != "demo" || strings.Contains(got[0].URL, "#") {
 			t.Errorf("%s: served %+v", u, got)
 		}
-		again := g.Grant(nil)
+		again := newGrant(g)
 		if err := again.Allow(got); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +205,7 @@ func TestWheelByURL(t *testing.T) {
 			t.Errorf("%s from the plan: %d", u, status)
 		}
 	}
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	ask(t, gr, "url/"+url.QueryEscape("https://example.com/pkg/"+demoWheel))
 	if got := gr.Served(); len(got) != 1 || !got[0].Cached {
 		t.Errorf("a URL's second time: %+v", got)
@@ -217,7 +218,7 @@ func TestWheelByURL(t *testing.T) {
 func TestPlan(t *testing.T) {
 	index, content, sum := demoIndex(t)
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	planned := File{Name: "demo", Version: "1.0", Filename: demoWheel, URL: index.URL + demoFile, SHA256: sum, Source: "index"}
 	if err := gr.Allow([]File{planned}); err != nil {
 		t.Fatal(err)
@@ -248,7 +249,7 @@ func TestPolicyHoldsOnEveryRoute(t *testing.T) {
 		IndexURLs: []string{index.URL + "/simple"}, CDN: cdn.URL + "/", Lock: lockOf("demo", "1.0", demoWheel, sum),
 		Policy: egress.Policy{Deny: []string{"DEMO*"}},
 	})
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	plan := File{Name: "demo", Version: "1.0", Filename: demoWheel, URL: index.URL + demoFile, SHA256: sum, Source: "index"}
 	if err := gr.Allow([]File{plan}); err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func TestMinReleaseAge(t *testing.T) {
 		file("demo-4.0-py3-none-any.whl", demoFile, sum, "upload-time", "yesterday"))
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{MinReleaseAge: 7 * 24 * time.Hour}})
 	g.now = func() time.Time { return now }
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	if p := askPage(t, gr, "demo"); !slices.Equal(p.Versions, []string{"1.0"}) || len(p.Files) != 1 {
 		t.Errorf("page: %+v", p)
 	}
@@ -301,7 +302,8 @@ func TestSameFileIsFetchedOnce(t *testing.T) {
 	told := make(chan string, 1000)
 	var wg sync.WaitGroup
 	for range 8 {
-		gr := g.Grant(func(stage string, _, _ int64) { told <- stage })
+		gr := newGrant(g)
+		gr.SetProgress(func(stage string, _, _ int64) { told <- stage })
 		wg.Go(func() {
 			p := askPage(t, gr, "demo")
 			if status, body := askURL(t, gr, p.Files[0].URL); status != http.StatusOK || !bytes.Equal(body, content) {
@@ -377,7 +379,7 @@ func TestHostilePages(t *testing.T) {
 			index.json(demoPage, file(demoWheel, tc.link, tc.sum))
 			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{Deny: []string{"denied.*"}}})
 			pretend(t, g, map[string]*site{"example.com": outside, "denied.example.com": outside, "inside.example.com": nil})
-			gr := g.Grant(nil)
+			gr := newGrant(g)
 			p := askPage(t, gr, "demo")
 			if len(p.Files) != 1 {
 				t.Fatalf("page: %+v", p)
@@ -406,7 +408,7 @@ func TestPageOfAnotherProject(t *testing.T) {
 	sum := index.bytes("/evil-1.0-py3-none-any.whl", content)
 	index.json("/simple/good/", file("evil-1.0-py3-none-any.whl", "/evil-1.0-py3-none-any.whl", sum),
 		file("../../x", "/x", sum), file("good-1.0-py3-none-any.whl\r\nX: y", "/x", sum), file("good-1.0.exe", "/x", sum))
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{Deny: []string{"evil"}}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Policy: egress.Policy{Deny: []string{"evil"}}}))
 	if p := askPage(t, gr, "good"); len(p.Files) != 0 {
 		t.Errorf("page: %+v", p)
 	}
@@ -426,7 +428,7 @@ func TestOversizedPage(t *testing.T) {
 			}
 		}
 	})
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}))
 	if status, body := ask(t, gr, "simple/demo/"); status != http.StatusBadGateway || !strings.Contains(string(body), "larger than") {
 		t.Errorf("%d %s", status, body)
 	}
@@ -468,7 +470,7 @@ func TestIndexPassword(t *testing.T) {
 		// Each with an empty cache, as both have the same content.
 		g := newGateway(t, Options{IndexURLs: []string{configured}})
 		pretend(t, g, map[string]*site{"example.com": outside})
-		gr := g.Grant(nil)
+		gr := newGrant(g)
 		p := askPage(t, gr, "demo")
 		if status, body := ask(t, gr, "file/"+sum+"/"+project); status != http.StatusOK {
 			t.Errorf("%s: %d %s", project, status, body)
@@ -481,7 +483,7 @@ func TestIndexPassword(t *testing.T) {
 	if outside.count("/"+demoWheel) != 1 {
 		t.Error("the redirect was not followed")
 	}
-	wrong := newGateway(t, Options{IndexURLs: []string{strings.Replace(index.URL, "http://", "http://me:wr0ng@", 1)}}).Grant(nil)
+	wrong := newGrant(newGateway(t, Options{IndexURLs: []string{strings.Replace(index.URL, "http://", "http://me:wr0ng@", 1)}}))
 	if status, body := ask(t, wrong, "simple/simple/"); status == http.StatusOK || strings.Contains(string(body), "wr0ng") {
 		t.Errorf("%d %s", status, body)
 	}
@@ -496,11 +498,11 @@ func TestRegistriesCanBeDeniedAndAllowed(t *testing.T) {
 		"allowed": {Allow: []string{"host:localhost"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gr := newGateway(t, Options{IndexURLs: indexes, Policy: policy}).Grant(nil)
+			gr := newGrant(newGateway(t, Options{IndexURLs: indexes, Policy: policy}))
 			if p := askPage(t, gr, "demo"); len(p.Files) == 0 {
 				t.Errorf("the other index was not asked: %+v", p)
 			}
-			alone := newGateway(t, Options{IndexURLs: indexes[:1], Policy: policy}).Grant(nil)
+			alone := newGrant(newGateway(t, Options{IndexURLs: indexes[:1], Policy: policy}))
 			if status, body := ask(t, alone, "simple/demo/"); status != http.StatusForbidden || !strings.Contains(string(body), "the operator denied") {
 				t.Errorf("%d %s", status, body)
 			}

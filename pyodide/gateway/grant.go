@@ -38,7 +38,7 @@ type File struct {
 type Grant struct {
 	g       *Gateway
 	token   string
-	address string // empty is that of Gateway.Addr
+	address string
 	closed  context.Context
 	close   context.CancelFunc
 
@@ -68,18 +68,8 @@ type entry struct {
 	refused  string // why it is not served after all
 }
 
-// At sets the host and port by which the child reaches the gateway, if not
-// Gateway.Addr. It must be called before the grant is used.
-func (gr *Grant) At(address string) { gr.address = address }
-
 // BaseURL is the URL of the grant; it ends in "/".
-func (gr *Grant) BaseURL() string {
-	address := gr.address
-	if address == "" {
-		address = gr.g.Addr()
-	}
-	return "http://" + address + "/" + gr.token + "/"
-}
+func (gr *Grant) BaseURL() string { return "http://" + gr.address + "/" + gr.token + "/" }
 
 // Close revokes the grant and cancels its requests.
 func (gr *Grant) Close() {

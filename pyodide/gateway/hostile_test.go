@@ -46,9 +46,9 @@ func TestHostileRequests(t *testing.T) {
 	index.bytes("/simple/secret", []byte("the index's secret"))
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, CDN: index.URL + "/cdn/", Lock: lockOf("demo", "1.0", demoWheel, sum)})
 	pretend(t, g, map[string]*site{"inside.example.com": nil})
-	mine, other := g.Grant(nil), g.Grant(nil)
+	mine, other := newGrant(g), newGrant(g)
 	other.Allow([]File{{Name: "demo", Version: "1.0", Filename: demoWheel, URL: index.URL + demoFile, SHA256: sum, Source: "index"}})
-	closed := g.Grant(nil)
+	closed := newGrant(g)
 	closed.Close()
 
 	host := "Host: " + g.Addr() + "\r\n"
@@ -202,7 +202,7 @@ func TestOneGuestDoesNotStarveAnother(t *testing.T) {
 	defer close(stuck)
 	index.on("/simple/slow/", func(http.ResponseWriter, *http.Request) { <-stuck })
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
-	greedy, modest := g.Grant(nil), g.Grant(nil)
+	greedy, modest := newGrant(g), newGrant(g)
 	for range 2 * maxIdleConns { // connections that say nothing
 		conn, err := net.Dial("tcp", g.Addr())
 		if err != nil {
@@ -248,7 +248,7 @@ func TestNothingGoesOnAfterClose(t *testing.T) {
 		<-store
 		return time.Now()
 	}
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	go func() {
 		if resp, err := http.Get(gr.BaseURL() + "simple/demo/"); err == nil {
 			resp.Body.Close()
@@ -277,7 +277,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	arrived, stuck := make(chan struct{}, 1), make(chan struct{})
 	defer close(stuck)
 	index.on(demoPage, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{}; <-stuck })
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}))
 	ended := make(chan error, 1)
 	go func() {
 		_, err := http.Get(gr.BaseURL() + "simple/demo/")
@@ -310,7 +310,7 @@ func FuzzRequestPath(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
-		gr := g.Grant(nil)
+		gr := newGrant(g)
 		defer gr.Close()
 		u, err := url.ParseRequestURI("/" + gr.token + "/" + path)
 		if err != nil {

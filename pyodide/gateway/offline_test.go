@@ -32,7 +32,7 @@ func TestRerunWithoutNetwork(t *testing.T) {
 		}
 	}
 	run := func(t *testing.T, g *Gateway) {
-		gr := g.Grant(nil)
+		gr := newGrant(g)
 		p := askPage(t, gr, "demo")
 		if status, body := askURL(t, gr, p.Files[0].URL); status != http.StatusOK || !bytes.Equal(body, content) {
 			t.Errorf("file: %d %.200s", status, body)
@@ -64,7 +64,7 @@ func TestRerunWithoutNetwork(t *testing.T) {
 			g := newGateway(t, options(tc.options, tc.policy))
 			g.now = func() time.Time { return time.Now().Add(48 * time.Hour) } // the pages are stale
 			run(t, g)
-			gr := g.Grant(nil)
+			gr := newGrant(g)
 			if err := gr.Allow([]File{{Name: "demo", Filename: "demo-2.0-py3-none-any.whl", SHA256: sumA, URL: index.URL + demoFile, Source: "index"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestUnreachableCDN(t *testing.T) {
 	for name, cdn := range map[string]string{"silent": "https://" + silent.Addr().String() + "/", "gone": "http://" + gone.Addr().String() + "/"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gr := newGateway(t, Options{CDN: cdn, Lock: lockOf("demo", "1.0", demoWheel, sumA)}).Grant(nil)
+			gr := newGrant(newGateway(t, Options{CDN: cdn, Lock: lockOf("demo", "1.0", demoWheel, sumA)}))
 			start := time.Now()
 			status, body := ask(t, gr, "cdn/"+demoWheel)
 			if status != http.StatusGatewayTimeout || !strings.Contains(string(body), demoWheel+" is not in the cache, and the network is not reachable") {
@@ -160,7 +160,7 @@ func TestPagesAreRevalidated(t *testing.T) {
 		if step.restart {
 			g = open()
 		}
-		p := askPage(t, g.Grant(nil), "demo")
+		p := askPage(t, newGrant(g), "demo")
 		if !slices.Equal(p.Versions, []string{step.want}) || whole.Load() != step.whole || same.Load() != step.same {
 			t.Errorf("%s: %v after %d whole pages and %d unchanged ones; want %s, %d, %d",
 				step.name, p.Versions, whole.Load(), same.Load(), step.want, step.whole, step.same)
@@ -174,7 +174,7 @@ func TestAbsentAndFailing(t *testing.T) {
 	now := time.Now()
 	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
 	g.now = func() time.Time { return now }
-	gr := g.Grant(nil)
+	gr := newGrant(g)
 	for range 2 {
 		if status, _ := ask(t, gr, "simple/demo/"); status != http.StatusNotFound {
 			t.Errorf("absent: %d", status)
@@ -206,7 +206,7 @@ func TestCacheThatLies(t *testing.T) {
 	if _, err := c.Put(t.Context(), wheelKind, sum, strings.NewReader("something else")); err != nil {
 		t.Fatal(err)
 	}
-	gr := newGateway(t, Options{Cache: c, IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{Cache: c, IndexURLs: []string{index.URL + "/simple"}}))
 	p := askPage(t, gr, "demo")
 	if status, body := askURL(t, gr, p.Files[0].URL); status != http.StatusOK || !bytes.Equal(body, content) {
 		t.Errorf("%d %.200q", status, body)
@@ -242,7 +242,7 @@ func TestBrokenTransfers(t *testing.T) {
 			var asked []string
 			index.on(demoFile, breaking(content, ranges, &asked))
 			index.json(demoPage, file(demoWheel, demoFile, digestHex(content)))
-			gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+			gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}))
 			p := askPage(t, gr, "demo")
 			status, body := askURL(t, gr, p.Files[0].URL)
 			if status != http.StatusOK || !bytes.Equal(body, content) {
@@ -259,7 +259,7 @@ func TestBrokenTransfers(t *testing.T) {
 		files.on("/"+demoWheel, breaking(content, true, &asked))
 		g := newGateway(t, Options{})
 		pretend(t, g, map[string]*site{"example.com": files})
-		status, body := ask(t, g.Grant(nil), "url/"+url.QueryEscape("https://example.com/"+demoWheel))
+		status, body := ask(t, newGrant(g), "url/"+url.QueryEscape("https://example.com/"+demoWheel))
 		if status != http.StatusBadGateway || !strings.Contains(string(body), "broke off") || len(asked) != 1 {
 			t.Errorf("%d %s after %q: parts of two answers can't be told apart without a digest", status, body, asked)
 		}
@@ -275,7 +275,7 @@ func TestTransientErrors(t *testing.T) {
 		}
 		_, _ = w.Write(content)
 	})
-	gr := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}}))
 	askPage(t, gr, "demo")
 	if status, body := ask(t, gr, "file/"+sum+"/"+demoWheel); status != http.StatusOK || !bytes.Equal(body, content) {
 		t.Errorf("%d %.200s", status, body)

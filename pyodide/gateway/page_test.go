@@ -160,12 +160,12 @@ func TestWhatIsNoPageIsNotKept(t *testing.T) {
 				_, _ = io.WriteString(w, answer.body)
 			})
 			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}})
-			status, body := ask(t, g.Grant(nil), "simple/demo/")
+			status, body := ask(t, newGrant(g), "simple/demo/")
 			if status == http.StatusOK || !strings.Contains(string(body), answer.want) {
 				t.Errorf("%d %s; want %q in it", status, body, answer.want)
 			}
 			index.on(demoPage, good)
-			if p := askPage(t, g.Grant(nil), "demo"); len(p.Files) == 0 {
+			if p := askPage(t, newGrant(g), "demo"); len(p.Files) == 0 {
 				t.Error("the next time the page has no files")
 			}
 		})

@@ -68,7 +68,7 @@ func TestBehindProxy(t *testing.T) {
 	if os.Getenv(behindProxyEnv) == "" {
 		t.Skip("run by TestProxy")
 	}
-	gr := newGateway(t, Options{}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{}))
 	for u, want := range map[string]int{
 		"https://files.example.com/" + demoWheel:      http.StatusOK,
 		"https://10.0.0.1/" + demoWheel:               http.StatusForbidden,

@@ -45,7 +45,7 @@ func TestRealIndex(t *testing.T) {
 	indexes, dir := machineIndex(t), t.TempDir()
 	for _, o := range []cache.Options{{}, {Offline: true}} {
 		g := newGateway(t, Options{Cache: openCache(t, dir, o), IndexURLs: indexes})
-		gr := g.Grant(nil)
+		gr := newGrant(g)
 		for _, want := range []struct{ project, filename string }{
 			{"six", "six-1.17.0-py2.py3-none-any.whl"},
 			{"msgpack", "pyemscripten"},
@@ -82,7 +82,7 @@ func TestRealIndex(t *testing.T) {
 			if f.Cached != o.Offline {
 				t.Errorf("offline %v, cached %v: %+v", o.Offline, f.Cached, f)
 			}
-			byURL := g.Grant(nil)
+			byURL := newGrant(g)
 			status, body := ask(t, byURL, "url/"+url.QueryEscape(f.URL))
 			if got := byURL.Served(); status != http.StatusOK || len(got) != 1 || got[0].SHA256 != f.SHA256 {
 				t.Errorf("offline %v, by URL: %d %.200q, %+v", o.Offline, status, body, got)
@@ -94,7 +94,7 @@ func TestRealIndex(t *testing.T) {
 // A guest asks by itself for a private address, in many spellings, with the
 // real rules of what is private.
 func TestRealAddresses(t *testing.T) {
-	gr := newGateway(t, Options{}).Grant(nil)
+	gr := newGrant(newGateway(t, Options{}))
 	for _, host := range []string{"127.0.0.1", "[::1]", "10.0.0.1", "169.254.169.254", "192.168.0.1", "[::ffff:169.254.169.254]", "[fd00::1]", "[fe80::1%25lo]", "0.0.0.0", "localhost"} {
 		status, body := ask(t, gr, "url/https:%2F%2F"+strings.ReplaceAll(host, "%", "%25")+"%2F"+demoWheel)
 		if status != http.StatusForbidden || !strings.Contains(string(body), "private or reserved") {
