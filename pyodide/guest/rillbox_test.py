@@ -517,7 +517,9 @@ class Runner(unittest.TestCase):
         body, last = runner.compile_program(ast.parse(code), "main.py")
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            ending = runner.run(program, body, last, Loop(), {"pandas": "why not"})
+            taker = runner.Runner(None, Loop(), None)
+            taker._missing["pandas"] = "why not"
+            ending = taker._run(program, body, last)
         return ending, output.getvalue()
 
     def test_values(self) -> None:

@@ -77,13 +77,7 @@ class Runner:
         self._installer = installer
         self._missing: dict[str, str] = {}  # imports that could not be installed → why
 
-    def take(
-        self,
-        program: Program,
-        wait: Callable[[Any], Any],
-        prepare: Callable[[Program], None],
-        run: Callable[[CodeType, CodeType | None], Ending],
-    ) -> Ending:
+    def take(self, program: Program) -> Ending:
         """Read a program, install what it needs, prepare and run it; tell how it ended."""
         add_source(program)
         try:
@@ -92,27 +86,44 @@ class Runner:
             return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
         try:
             self._missing.update(
-                packages.install(want, self._installer, program.gateway, self._host, wait)
+                packages.install(want, self._installer, program.gateway, self._host, self._wait)
             )
         except packages.PackageError as error:
             return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
-        prepare(program)
+        self._prepare(program)
         display.begin(self._host.send, program.displays)
         self._host.send('{"type":"started"}')
-        return run(body, last)
+        return self._run(program, body, last)
 
     def start(self, line: str) -> int:
         """Run the program that the request in line holds, and return the exit code."""
-        program = Program(**json.loads(line))
-        ending = self.take(
-            program,
-            self._runs.until_complete,
-            prepare,
-            lambda body, last: run(program, body, last, self._runs, self._missing),
-        )
+        ending = self.take(Program(**json.loads(line)))
         streams.flush()
         self._host.send(ending.frame())
         return ending.code
+
+    def _wait(self, awaitable: Any) -> Any:
+        """Wait for an awaitable."""
+        return self._runs.until_complete(awaitable)
+
+    def _prepare(self, program: Program) -> None:
+        """Give the interpreter the state that a new process has for its program."""
+        begin(program.env)
+        path = os.path.join(HOME, program.name)
+        sys.modules["__main__"].__dict__["__file__"] = path
+        sys.argv = [program.name, *program.args]
+        with open(path, "wb", buffering=0) as file:
+            file.write(program.code.encode(errors="surrogatepass"))
+
+    def _run(self, program: Program, body: CodeType, last: CodeType | None) -> Ending:
+        """Run the program's code in __main__ and tell how it ended."""
+        before = asyncio.all_tasks(asyncio.get_event_loop())
+        try:
+            ending, _ = evaluate(program, body, last, self._wait)
+        except BaseException as error:
+            ending = ending_of(error, program.limit, self._missing)
+        _finish(self._runs, before, warn=ending.code == 0)
+        return ending
 
 
 # What reading a program may raise.
@@ -168,33 +179,6 @@ def begin(env: dict[str, str]) -> None:
     """Make the time and the environment those of a program."""
     logging._startTime = time.time_ns()  # type: ignore[attr-defined]
     os.environ.update(env)
-
-
-def prepare(program: Program) -> None:
-    """Give the interpreter the state that a new process has for its program."""
-    begin(program.env)
-    path = os.path.join(HOME, program.name)
-    sys.modules["__main__"].__dict__["__file__"] = path
-    sys.argv = [program.name, *program.args]
-    with open(path, "wb", buffering=0) as file:
-        file.write(program.code.encode(errors="surrogatepass"))
-
-
-def run(
-    program: Program,
-    body: CodeType,
-    last: CodeType | None,
-    runs: Runs,
-    missing: dict[str, str],
-) -> Ending:
-    """Run the program's code in __main__ and tell how it ended."""
-    before = asyncio.all_tasks(asyncio.get_event_loop())
-    try:
-        ending, _ = evaluate(program, body, last, runs.until_complete)
-    except BaseException as error:
-        ending = ending_of(error, program.limit, missing)
-    _finish(runs, before, warn=ending.code == 0)
-    return ending
 
 
 def evaluate(

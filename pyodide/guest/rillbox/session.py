@@ -87,22 +87,21 @@ class Session(runner.Runner):
         program = Program(**{"name": f"<cell {self._cells}>"} | request)
         if self._cells == 1:
             runner.begin(program.env)
+        return self.take(program)
 
-        def prepare(program: Program) -> None:
-            sys.argv = ["", *program.args]
-            streams.renew_input()
+    def _prepare(self, program: Program) -> None:
+        sys.argv = ["", *program.args]
+        streams.renew_input()
 
-        def run(body: CodeType, last: CodeType | None) -> Ending:
-            if asyncio.all_tasks(asyncio.get_event_loop()):  # of earlier cells
-                self._until_complete(asyncio.sleep(0))
-            ending, value = runner.evaluate(program, body, last, self._until_complete)
-            if value is not None:
-                builtins._ = value  # type: ignore[attr-defined]
-            return ending
+    def _run(self, program: Program, body: CodeType, last: CodeType | None) -> Ending:
+        if asyncio.all_tasks(asyncio.get_event_loop()):  # of earlier cells
+            self._wait(asyncio.sleep(0))
+        ending, value = runner.evaluate(program, body, last, self._wait)
+        if value is not None:
+            builtins._ = value  # type: ignore[attr-defined]
+        return ending
 
-        return self.take(program, self._until_complete, prepare, run)
-
-    def _until_complete(self, awaitable: Any) -> Any:
+    def _wait(self, awaitable: Any) -> Any:
         """Wait for an awaitable; it ends when the wait is interrupted."""
         future = asyncio.ensure_future(awaitable)
         try:
