@@ -169,7 +169,8 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
     Deno.removeSync(below(parent, name));
 
   const node_ops = raising({
-    getattr: (node: Node) => attributes(Deno.lstatSync(node.path)),
+    // What Deno tells has the names that Emscripten looks for.
+    getattr: (node: Node) => Deno.lstatSync(node.path),
 
     setattr(node: Node, change: Attributes): void {
       setAttributes(node, change);
@@ -235,7 +236,7 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
     },
 
     getattr: ({ node, shared }: Stream) =>
-      shared.file ? attributes(shared.file.statSync()) : node_ops.getattr(node),
+      shared.file ? shared.file.statSync() : node_ops.getattr(node),
 
     setattr({ node, shared }: Stream, change: Attributes): void {
       setAttributes(node, change);
@@ -302,26 +303,6 @@ function codeOf(error: unknown): string {
   return /\(os error 27\)/.test(String(error)) ? "EFBIG" : "EIO";
 }
 
-function attributes(info: Deno.FileInfo) {
-  const never = new Date(0);
-  const mtime = info.mtime ?? never;
-  return {
-    dev: info.dev,
-    ino: info.ino ?? 0,
-    mode: info.mode ?? 0,
-    nlink: info.nlink ?? 1,
-    uid: info.uid ?? 0,
-    gid: info.gid ?? 0,
-    rdev: info.rdev ?? 0,
-    size: info.size,
-    atime: info.atime ?? never,
-    mtime,
-    ctime: info.ctime ?? mtime,
-    blksize: info.blksize ?? 4096,
-    blocks: info.blocks ?? Math.ceil(info.size / 512),
-  };
-}
-
 /** Changes all but the size. */
 function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
   if (mode !== undefined && mode !== node.mode) {
@@ -333,9 +314,10 @@ function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
   }
   if (atime !== undefined || mtime !== undefined) {
     const now = Deno.lstatSync(node.path);
-    const date = (time: number | undefined, was: Date | null) =>
-      time === undefined ? was ?? new Date(0) : new Date(time);
-    const times = [date(atime, now.atime), date(mtime, now.mtime)] as const;
+    const times = [
+      new Date(atime ?? now.atime!),
+      new Date(mtime ?? now.mtime!),
+    ] as const;
     byPathOrFile(() => Deno.utimeSync(node.path, ...times), () => {
       using file = Deno.openSync(node.path);
       file.utimeSync(...times);
