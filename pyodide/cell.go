@@ -24,15 +24,12 @@ type cell struct {
 	*run
 	s      *session
 	number int
+	clock  *wire.CellClock
+	exited bool // the child says that it ends
 
-	mu       sync.Mutex
-	timer    *time.Timer // of the deadline, then of the grace
-	deadline time.Time
-	status   job.Status // why it was interrupted; empty if it was not
-	reason   string
-	over     bool // its result is there, or the child has ended
-	waits    bool // the guest waits for a piece of its standard input
-	exited   bool // the child says that it ends
+	mu    sync.Mutex
+	over  bool // its result is there, or the child has ended
+	waits bool // the guest waits for a piece of its standard input
 }
 
 // do runs the cell to its end, or answers a question about a text.
@@ -42,15 +39,15 @@ func (c *cell) do(ctx context.Context, question request) job.Result {
 	emit, release := wire.HoldReport(c.emit)
 	w.BeginCell(emit)
 	w.grant.SetProgress(c.tell)
-	c.limitTime(c.program.Timeout, "the cell")
-	stop := context.AfterFunc(ctx, func() { c.stop(job.Cancelled, "the cell was cancelled") })
+	c.clock = wire.NewCellClock(ctx, w.Child)
+	c.clock.Limit(c.program.Timeout, "the cell")
+	context.AfterFunc(c.clock, c.interrupt)
 	w.Resume()
 	request := c.request()
 	request.Cell, request.Complete, request.Unfinished = c.number, question.Complete, question.Unfinished
 	go c.send(request)
 	outcome := wire.ReadCell(w.Reader, func(frame wire.Frame) error { return c.takeOfCell(ctx, frame) })
 	ended := time.Now()
-	stop()
 	c.finish()
 	w.grant.SetProgress(nil)
 
@@ -84,14 +81,15 @@ func (c *cell) ended(outcome wire.Outcome) job.Result {
 	exit.CPU, exit.PeakMemory = c.worker.Usage()
 	exit.Stdout, exit.Stderr = c.worker.EndCell()
 	result := outcome.Into(exit)
-	if c.status == "" {
+	status, reason := c.clock.Interruption()
+	if status == "" {
 		return result
 	}
 	traceback := ""
 	if result.Error != nil {
 		traceback = result.Error.Traceback
 	}
-	exit.Status, exit.Code, exit.Reason = c.status, job.InterruptedCode, c.reason+": the cell was interrupted, the session's state is kept"
+	exit.Status, exit.Code, exit.Reason = status, job.InterruptedCode, reason+": the cell was interrupted, the session's state is kept"
 	result = outcome.Into(exit)
 	result.Error.Traceback = traceback
 	result.State = job.StateKept
@@ -104,16 +102,17 @@ func (c *cell) lost(outcome wire.Outcome) job.Result {
 	if outcome.Err == nil { // the frames have ended: it may be about to
 		select {
 		case <-c.s.ended:
-		case <-time.After(max(job.InterruptGrace, min(sandbox.EndGrace, time.Until(c.deadline)))):
+		case <-time.After(max(job.InterruptGrace, min(sandbox.EndGrace, c.clock.Left()))):
 		}
 	}
 	const useless = "its session's process can take no other cell"
 	w.Kill(job.Crashed, useless)
 	<-c.s.ended
 	exit := c.s.exit
+	status, reason := c.clock.Interruption()
 	switch {
-	case c.status != "" && exit.Status != c.status:
-		exit.Status, exit.Reason = c.status, c.reason+", and the session's process ended when it was interrupted"
+	case status != "" && exit.Status != status:
+		exit.Status, exit.Reason = status, reason+", and the session's process ended when it was interrupted"
 	case outcome.Err != nil && exit.Reason == useless:
 		exit.Status = job.Completed // so that the result tells of the error
 	case c.exited:
@@ -128,10 +127,12 @@ func (c *cell) lost(outcome wire.Outcome) job.Result {
 func (c *cell) takeOfCell(ctx context.Context, frame wire.Frame) error {
 	switch {
 	case frame.Type == startedFrame && c.started.IsZero():
-		c.start("the cell", c.limitTime, func(reason string) { c.stop(job.TimedOut, reason) })
+		c.start()
+		c.clock.Limit(c.program.Timeout, "the cell")
+		c.clock.LimitCPU()
 		return nil
 	case frame.Type == resolveFrame && c.wanted == nil:
-		c.limitTime(c.e.o.Limits.InstallTimeout, "package installation")
+		c.clock.Limit(c.e.o.Limits.InstallTimeout, "package installation")
 	case frame.Type == stdinFrame && !c.started.IsZero():
 		c.feed()
 		return nil
@@ -142,35 +143,18 @@ func (c *cell) takeOfCell(ctx context.Context, frame wire.Frame) error {
 	return c.take(ctx, frame)
 }
 
-// limitTime interrupts the cell after d, and replaces the deadline before.
-func (c *cell) limitTime(d time.Duration, what string) {
+// interrupt interrupts the cell, and ends the child when that is of no avail.
+func (c *cell) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.status != "" {
-		return // it has been interrupted
-	}
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	c.deadline = time.Now().Add(d)
-	c.timer = time.AfterFunc(d, func() {
-		c.stop(job.TimedOut, fmt.Sprintf("%s took longer than %v", what, d))
-	})
-}
-
-// stop interrupts the cell, and ends the child when that is of no avail.
-func (c *cell) stop(status job.Status, reason string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || c.status != "" {
+	if c.over {
 		return
 	}
-	c.status, c.reason = status, reason
-	c.timer.Stop()
-	c.timer = time.AfterFunc(job.InterruptGrace, func() {
+	time.AfterFunc(job.InterruptGrace, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.over {
+			status, reason := c.clock.Interruption()
 			c.worker.Kill(status, fmt.Sprintf("%s, and did not stop within %v when it was interrupted", reason, job.InterruptGrace))
 		}
 	})
@@ -186,11 +170,10 @@ func (c *cell) stop(status job.Status, reason string) {
 
 // finish ends the interruptions: what comes too late is not the next cell's.
 func (c *cell) finish() {
-	c.worker.LimitCPU("", nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.clock.Stop()
 	c.over = true
-	c.timer.Stop()
 }
 
 // piece is a part of a cell's standard input, empty at its end; interruption
@@ -211,7 +194,7 @@ func (c *cell) feed() {
 	defer c.mu.Unlock()
 	switch {
 	case c.waits: // a guest's own frame: it gets one answer
-	case c.status != "":
+	case c.clock.Err() != nil:
 		go c.send(interruption)
 	default:
 		c.waits = true

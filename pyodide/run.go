@@ -194,7 +194,9 @@ func (r *run) take(ctx context.Context, frame wire.Frame) error {
 	case frame.Type == installedFrame && r.wanted != nil && r.reported.Files == nil:
 		return r.keep(ctx, frame)
 	case frame.Type == startedFrame:
-		r.start("the program", r.worker.SetDeadline, func(reason string) { r.worker.Kill(job.TimedOut, reason) })
+		r.start()
+		r.worker.SetDeadline(r.program.Timeout, "the program")
+		r.worker.LimitCPU("the program", func(reason string) { r.worker.Kill(job.TimedOut, reason) })
 		go wire.Feed(r.worker.Stdin(), r.stdin)
 		return nil
 	}
@@ -264,15 +266,12 @@ func (r *run) installFailed() error {
 	return fmt.Errorf("install %s: %w", r.wanted, why)
 }
 
-// start is the moment from which the guest's code runs: it has its time, and what
-// comes is the guest's. limit and exceeded bound what is running, as what.
-func (r *run) start(what string, limit func(time.Duration, string), exceeded func(reason string)) {
+// start is the moment from which the guest's code runs, and what comes is the guest's.
+func (r *run) start() {
 	r.before = len(r.worker.grant.Served())
 	r.started = time.Now()
 	r.worker.Reader.SetLimit(r.e.o.Limits.Result)
 	r.worker.Reader.AllowDisplays(r.e.o.Limits.Displays)
-	limit(r.program.Timeout, what)
-	r.worker.LimitCPU(what, exceeded)
 }
 
 // files are those that were installed, before the program and by it.
