@@ -125,27 +125,17 @@ func (c *sessionCell) run(ctx context.Context) job.Result {
 	c.child.Resume()
 	started := time.Now()
 
-	timeUp := fmt.Errorf("the cell took longer than %v", c.program.Timeout)
-	limited, cancel := context.WithTimeoutCause(ctx, c.program.Timeout, timeUp)
-	defer cancel()
-	limited, spent := context.WithCancelCause(limited)
-	defer spent(nil)
-	c.child.LimitCPU("the cell", func(reason string) { spent(errors.New(reason)) })
-	outcome, err := c.evaluate(limited)
-	if err != nil && limited.Err() == nil {
-		c.awaitEnd(limited, err)
+	clock := wire.NewCellClock(ctx, c.child)
+	clock.Limit(c.program.Timeout, "the cell")
+	clock.LimitCPU()
+	outcome, err := c.evaluate(clock)
+	if err != nil && clock.Err() == nil {
+		c.awaitEnd(clock, err)
 	}
-	c.child.LimitCPU("", nil)
-	status, reason, kept, waits := job.Completed, "", true, false
-	switch {
-	case ctx.Err() != nil:
-		status, reason = job.Cancelled, "the cell was cancelled"
-	case limited.Err() != nil:
-		status, reason = job.TimedOut, context.Cause(limited).Error()
-	case err != nil: // the process has ended
-		kept = false
-	}
-	if status != job.Completed {
+	clock.Stop()
+	kept, waits := err == nil, false // else the process has ended
+	status, reason := clock.Interruption()
+	if status != "" {
 		outcome = wire.Outcome{Result: &wire.Frame{}}
 		if kept, waits = c.interrupt(); !kept {
 			reason += ", and could not be interrupted"
@@ -165,15 +155,15 @@ func (c *sessionCell) run(ctx context.Context) job.Result {
 	var result job.Result
 	if kept {
 		c.child.Pause()
-		exit := sandbox.Exit{Status: status}
+		exit := sandbox.Exit{Status: cmp.Or(status, job.Completed)}
 		exit.CPU, exit.PeakMemory = c.child.Usage()
 		exit.Stdout, exit.Stderr = c.child.EndCell()
-		if status != job.Completed {
+		if status != "" {
 			exit.Code, exit.Reason = job.InterruptedCode, reason+": the cell was interrupted, the session's state is kept"
 		}
 		result = outcome.Into(exit)
 		switch {
-		case status != job.Completed:
+		case status != "":
 			result.State = job.StateKept
 		case result.Status == job.Failed:
 			result.ExitCode = 1
