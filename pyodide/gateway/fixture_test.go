@@ -3,6 +3,7 @@ package gateway
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -150,6 +151,10 @@ func newGateway(t testing.TB, o Options) *Gateway {
 		o.Cache = openCache(t, t.TempDir(), cache.Options{})
 	}
 	o.Log = cachetest.Logger(t)
+	o.CDN = cmp.Or(o.CDN, "https://cdn.example/full/")
+	if o.Lock == nil {
+		o.Lock = []byte("{}")
+	}
 	g, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ import (
 	"rillbox/cache/egress"
 )
 
-// Options are the choices that a Gateway has; Cache is required.
+// Options are the choices that a Gateway has; Cache, CDN and Lock are required.
 type Options struct {
 	Cache *cache.Cache
 	// IndexURLs are the package indexes (PEP 503 or 691). A project is taken from
@@ -55,7 +55,7 @@ type Options struct {
 	IndexURLs []string
 	// CDN is the URL below which the files of Lock are; it ends in "/".
 	CDN string
-	// Lock is Pyodide's pyodide-lock.json; nil means no files below cdn/.
+	// Lock is Pyodide's pyodide-lock.json.
 	Lock   []byte
 	Policy egress.Policy
 	// Log gets refusals and faults; nil discards them.
@@ -67,7 +67,7 @@ type Gateway struct {
 	cache   *cache.Cache
 	indexes []*url.URL
 	locked  map[string]entry // by file name: Pyodide's lock file
-	cdn     *url.URL         // nil without one
+	cdn     *url.URL
 	policy  egress.Policy
 	log     *slog.Logger
 	now     func() time.Time // for tests
@@ -110,14 +110,10 @@ func New(o Options) (*Gateway, error) {
 		}
 		g.indexes = append(g.indexes, u)
 	}
-	if o.CDN != "" {
-		u, err := operatorURL(o.CDN)
-		if err != nil {
-			return nil, fmt.Errorf("package gateway: Pyodide's CDN: %w", err)
-		}
-		g.cdn = u
-	}
 	var err error
+	if g.cdn, err = operatorURL(o.CDN); err != nil {
+		return nil, fmt.Errorf("package gateway: Pyodide's CDN: %w", err)
+	}
 	if g.locked, err = g.readLock(o.Lock); err != nil {
 		return nil, fmt.Errorf("package gateway: Pyodide's lock file: %w", err)
 	}

@@ -10,9 +10,6 @@ import (
 // readLock reads the files that Pyodide's lock file names.
 func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
 	files := map[string]entry{}
-	if len(lock) == 0 {
-		return files, nil
-	}
 	var doc struct {
 		Packages map[string]struct {
 			Name     string `json:"name"`
@@ -28,17 +25,15 @@ func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {
 		if !isFilename(p.FileName) || !isSHA256(p.SHA256) || !isProjectName(p.Name) {
 			return nil, fmt.Errorf("package %q: file name %q with sha256 %q is malformed", p.Name, p.FileName, p.SHA256)
 		}
-		e := entry{File: File{Name: egress.NormalizePython(p.Name), Version: p.Version, Filename: p.FileName, SHA256: p.SHA256, Source: "pyodide"}}
-		if g.cdn == nil {
-			e.refused = "no URL of Pyodide's CDN is configured"
-		} else {
-			link := g.cdn.JoinPath(p.FileName)
-			link.User = nil
-			e.URL = link.String()
-			e.link, e.route.Home = link, g.cdn
-			e.registry = link.Hostname()
+		link := g.cdn.JoinPath(p.FileName)
+		link.User = nil
+		files[p.FileName] = entry{
+			File: File{
+				Name: egress.NormalizePython(p.Name), Version: p.Version, Filename: p.FileName,
+				URL: link.String(), SHA256: p.SHA256, Source: "pyodide",
+			},
+			link: link, route: egress.Route{Home: g.cdn}, registry: link.Hostname(),
 		}
-		files[p.FileName] = e
 	}
 	return files, nil
 }
