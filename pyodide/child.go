@@ -125,7 +125,7 @@ func (e *Engine) startChild(rt *runtime, o childOptions) (c child, err error) {
 		"HOME=" + home, "DENO_DIR=" + filepath.Join(home, "deno"),
 	}
 	if o.loan != "" {
-		granted, err := grantedPaths(o.permissions)
+		granted, _, err := grantedPaths(o.permissions)
 		if err != nil {
 			return c, job.Refuse("%v", err)
 		}

@@ -87,10 +87,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := grantedPaths(o.Permissions); err != nil {
+	_, unseen, err := grantedPaths(o.Permissions)
+	if err != nil {
 		return nil, err
 	}
-	if grantsUnseen(o.Permissions) {
+	if unseen {
 		o.Log.Warn("Python opens files of the machine only where a permission names their path, as --allow-read=/data does; without a path they can be read by way of JavaScript alone")
 	}
 	e := &Engine{o: o, walls: walls, images: images{known: map[string]bool{}}}

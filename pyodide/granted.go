@@ -20,10 +20,11 @@ var pythonLibrary = "/lib/python" + PythonVersion[:strings.LastIndex(PythonVersi
 // grantedPaths are the paths of the machine's that permissions name, of which Python
 // has what is there at the same place in its tree; what is within another one comes
 // with that. Of a grant of everything it sees nothing: its tree has other things by
-// the names that the machine's top directories have.
-func grantedPaths(p permission.Permissions) (paths []string, err error) {
-	_, reads := p.Allowed("read")
-	_, writes := p.Allowed("write")
+// the names that the machine's top directories have; unseen says that there is one.
+func grantedPaths(p permission.Permissions) (paths []string, unseen bool, err error) {
+	readsAll, reads := p.Allowed("read")
+	writesAll, writes := p.Allowed("write")
+	unseen = readsAll || writesAll
 	for i, path := range append(reads, writes...) {
 		for _, own := range ownFiles {
 			if path != "/" && (permission.Within(own, path) || permission.Within(path, own)) {
@@ -31,31 +32,23 @@ func grantedPaths(p permission.Permissions) (paths []string, err error) {
 				if i >= len(reads) {
 					flag = "write"
 				}
-				return nil, fmt.Errorf("--allow-%s=%s: Python has files of its own in %s, which those of the machine would hide: grant another path, such as one directory within, or move the files", flag, path, own)
+				return nil, false, fmt.Errorf("--allow-%s=%s: Python has files of its own in %s, which those of the machine would hide: grant another path, such as one directory within, or move the files", flag, path, own)
 			}
 		}
-		if path != "/" {
+		if path == "/" {
+			unseen = true
+		} else {
 			paths = append(paths, path)
 		}
 	}
 	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
 	outer := ""
-	return slices.DeleteFunc(paths, func(path string) bool {
+	paths = slices.DeleteFunc(paths, func(path string) bool {
 		if outer != "" && permission.Within(path, outer) {
 			return true
 		}
 		outer = path
 		return false
-	}), nil
-}
-
-// grantsUnseen says that the permissions grant files that Python does not see.
-func grantsUnseen(p permission.Permissions) bool {
-	for _, kind := range []string{"read", "write"} {
-		everything, paths := p.Allowed(kind)
-		if everything || slices.Contains(paths, "/") {
-			return true
-		}
-	}
-	return false
+	})
+	return paths, unseen, nil
 }
