@@ -26,7 +26,10 @@ const snapshotKind = "snapshot"
 func (e *Engine) takeSnapshot(ctx context.Context, rt *runtime, key string, making func()) (err error) {
 	rt.snapshot, _, err = e.o.Cache.GetOrPut(ctx, snapshotKind, key, func(ctx context.Context, w io.Writer) error {
 		making()
-		return e.makeSnapshot(ctx, rt, w)
+		o := childOptions{module: "snapshot.js", files: []file{
+			{rt.pyodide.Dir, "/rillbox/pyodide"}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)},
+		}}
+		return e.produce(ctx, rt, o, e.o.Limits.InstallTimeout, "making the snapshot of Python", w)
 	})
 	if err != nil {
 		return fmt.Errorf("make the snapshot of Python: %w", err)
@@ -88,11 +91,4 @@ func snapshotKey(pyodide Distribution) (string, error) {
 		parts = append(parts, sum)
 	}
 	return key + "/" + digest(parts...), nil
-}
-
-func (e *Engine) makeSnapshot(ctx context.Context, rt *runtime, w io.Writer) error {
-	o := childOptions{module: "snapshot.js", files: []file{
-		{rt.pyodide.Dir, "/rillbox/pyodide"}, {rt.pyodide.Micropip, "/rillbox/" + filepath.Base(rt.pyodide.Micropip)},
-	}}
-	return e.produce(ctx, rt, o, e.o.Limits.InstallTimeout, "making the snapshot of Python", w)
 }
