@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"rillbox/cache/egress"
 )
@@ -24,7 +22,7 @@ const (
 // blob returns the path of a verified file of the given kind, from the cache or else
 // downloaded.
 func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
-	defer g.watch.add(e.SHA256, gr)()
+	defer g.watch(e.SHA256, gr)()
 	get := func() (string, bool, error) {
 		if g.noFetch() {
 			path, err := g.cache.Get(kind, e.SHA256)
@@ -64,7 +62,7 @@ func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64
 		if total == 0 {
 			total = e.Size
 		}
-		g.watch.tell(key, e.stage(), done, total)
+		g.tell(key, e.stage(), done, total)
 	})
 }
 
@@ -75,7 +73,7 @@ func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string,
 		path, err := g.cache.Get(urlKind, e.URL)
 		return path, err == nil, err
 	}
-	defer g.watch.add(e.URL, gr)()
+	defer g.watch(e.URL, gr)()
 	path, hit, err = g.cache.GetOrDownload(ctx, urlKind, e.URL, func(path string) error {
 		return g.download(ctx, e, e.URL, maxFile, path)
 	})
@@ -95,38 +93,25 @@ func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string,
 // stage describes the download for progress.
 func (e *entry) stage() string { return strings.TrimSpace("fetching " + e.Name + " " + e.Version) }
 
-// watchers are the grants that wait for each download, whichever request started it.
-type watchers struct {
-	mu     sync.Mutex
-	grants map[string][]*Grant
+// watcher is a grant that waits for a download, whichever request started it.
+type watcher struct {
+	grant *Grant
+	key   string
 }
 
-// add passes the progress of a download to gr until remove is called.
-func (w *watchers) add(key string, gr *Grant) (remove func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.grants == nil {
-		w.grants = map[string][]*Grant{}
-	}
-	w.grants[key] = append(w.grants[key], gr)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		left := slices.Clone(w.grants[key])
-		i := slices.Index(left, gr)
-		if left = slices.Delete(left, i, i+1); len(left) == 0 {
-			delete(w.grants, key)
-			return
+// watch passes the progress of a download to gr until stop is called.
+func (g *Gateway) watch(key string, gr *Grant) (stop func()) {
+	w := &watcher{gr, key}
+	g.watchers.Store(w, nil)
+	return func() { g.watchers.Delete(w) }
+}
+
+func (g *Gateway) tell(key, stage string, done, total int64) {
+	told := map[*Grant]bool{}
+	for w := range g.watchers.Range {
+		if w := w.(*watcher); w.key == key && !told[w.grant] {
+			told[w.grant] = true
+			w.grant.tell(stage, done, total)
 		}
-		w.grants[key] = left
-	}
-}
-
-func (w *watchers) tell(key, stage string, done, total int64) {
-	w.mu.Lock()
-	grants := slices.Compact(slices.Clone(w.grants[key]))
-	w.mu.Unlock()
-	for _, gr := range grants {
-		gr.tell(stage, done, total)
 	}
 }

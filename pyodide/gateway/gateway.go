@@ -75,13 +75,13 @@ type Gateway struct {
 	network *egress.Client
 	pages   pageCache
 	flights singleflight.Group // index pages, by URL
-	watch   watchers           // of downloads
 
 	server  *http.Server
 	stop    context.CancelFunc
 	stopped context.Context
 
-	grants sync.Map // *Grant by token
+	grants   sync.Map // *Grant by token
+	watchers sync.Map // of downloads: *watcher
 
 	mu   sync.Mutex
 	addr string // of the listener on the machine's loopback; empty before Addr
