@@ -79,49 +79,38 @@ func (g *Gateway) checkRequest(r *http.Request) error {
 func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path string) error {
 	route, rest, _ := strings.Cut(path, "/")
 	switch route {
+	case "url":
+		return g.serveURL(w, r, gr, rest)
 	case "simple":
-		names, err := segments(strings.TrimSuffix(rest, "/"), 1)
-		if err != nil {
-			return err
-		}
+		rest = strings.TrimSuffix(rest, "/")
+	}
+	switch names := segments(rest); {
+	case route == "simple" && len(names) == 1:
 		return g.serveProject(w, r, gr, names[0])
-	case "file":
-		names, err := segments(rest, 2)
-		if err != nil {
-			return err
-		}
+	case route == "file" && len(names) == 2:
 		return g.serveFile(w, r, gr, names[0], names[1])
-	case "cdn":
-		names, err := segments(rest, 1)
-		if err != nil {
-			return err
-		}
+	case route == "cdn" && len(names) == 1:
 		e, ok := g.locked[names[0]]
 		if !ok {
 			return answerf(http.StatusNotFound, "Pyodide's lock file names no file %q", names[0])
 		}
 		return g.serveEntry(w, r, gr, e)
-	case "url":
-		return g.serveURL(w, r, gr, rest)
 	}
 	return errNoPath
 }
 
-// segments decodes the parts of a path, once. Parts that are empty or have a separator
-// after that are refused.
-func segments(path string, want int) ([]string, error) {
+// segments decodes the parts of a path, once. There are none when a part is empty or
+// has a separator after that.
+func segments(path string) []string {
 	parts := strings.Split(path, "/")
-	if len(parts) != want {
-		return nil, errNoPath
-	}
 	for i, part := range parts {
 		decoded, err := url.PathUnescape(part)
 		if err != nil || decoded == "" || decoded == "." || decoded == ".." || strings.ContainsAny(decoded, "/\\\x00") {
-			return nil, errNoPath
+			return nil
 		}
 		parts[i] = decoded
 	}
-	return parts, nil
+	return parts
 }
 
 // serveProject serves an index page.
