@@ -37,7 +37,7 @@ import (
 
 const (
 	soakRunsEnv = "RILLBOX_TEST_SOAK_RUNS" // set by scripts/soak
-	soakRuns    = 80                       // without it: each kind twice
+	soakRuns    = 40                       // without it: each kind once
 
 	// What the process that holds the server, and here its clients too, may have
 	// more of after all runs than after a quarter of them. It does not depend on
