@@ -81,6 +81,7 @@ type Child struct {
 	process *os.Process
 	handing sync.Mutex       // held while sockets are used or closed
 	sockets launcher.Started // in its own network
+	left    bool             // the sockets are closed
 	stdin   *os.File
 	frames  *frames
 	group   *launcher.Cgroup
@@ -281,10 +282,13 @@ func (c *Child) SetDeadline(d time.Duration, what string) {
 }
 
 // Listeners are the sockets in the child's own network that Wall.Listen asked for.
-// They end with the child.
+// They end with the child; there are none when it has ended, which Wait tells.
 func (c *Child) Listeners() ([]net.Listener, error) {
 	c.handing.Lock()
 	defer c.handing.Unlock()
+	if c.left {
+		return nil, nil
+	}
 	var listeners []net.Listener
 	for _, file := range c.sockets.Listeners {
 		l, err := net.FileListener(file)
@@ -395,6 +399,7 @@ var leaving sync.WaitGroup
 func (c *Child) leave() {
 	c.handing.Lock()
 	c.sockets.Close()
+	c.left = true
 	c.handing.Unlock()
 	go func() {
 		defer leaving.Done()

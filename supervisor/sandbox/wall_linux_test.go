@@ -272,3 +272,24 @@ func TestRefusedCallsAreReported(t *testing.T) {
 	}
 	t.Log(refused)
 }
+
+// A child that has ended before its sockets are asked for has none: its end is told by
+// Wait, as that of another.
+func TestAChildThatHasEndedHasNoListeners(t *testing.T) {
+	wall := launcher.Wall{Level: launcher.Namespaces, Listen: []uint16{8080}}
+	needWall(t, wall.Level)
+	c := start(t, job.DefaultLimits(), &wall, "echo")
+	listeners, err := c.Listeners()
+	if err != nil || len(listeners) != 1 {
+		t.Fatalf("before its end there are %d listeners (%v), want one", len(listeners), err)
+	}
+	_ = listeners[0].Close()
+	c.Attach(t.Context(), func(job.Event) {})
+	_ = c.Stdin().Close()
+	if exit := c.Wait(); exit.Code != 7 {
+		t.Fatalf("it ended with %d %s", exit.Code, exit.Reason)
+	}
+	if listeners, err = c.Listeners(); err != nil || len(listeners) > 0 {
+		t.Errorf("after its end there are %d listeners (%v)", len(listeners), err)
+	}
+}
