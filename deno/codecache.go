@@ -101,7 +101,7 @@ func (c *codeCaches) keep(key, dir string) {
 
 // codeCacheKey describes all that decides what is in a code cache.
 func (e *Engine) codeCacheKey(names []string, p modules.Plan) string {
-	loader := fmt.Sprintf("%s %s %s %s", binary.Version, e.walls.Level.Offered(), permission.ProgramName, e.guest)
+	loader := fmt.Sprintf("%s %s %s %s", binary.Version, e.walls.Level.Offered(), permission.RunName, e.guest)
 	text := fmt.Appendf(nil, "%q %q %q %s", loader, p.Dir, names, p.Lock)
 	return fmt.Sprintf("deno/%x", sha256.Sum256(text))
 }

@@ -80,7 +80,7 @@ func TestCompiledModules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := files(t, filepath.Join(ahead.dir, ownDir)); !slices.Contains(got, codeDatabase) || !slices.Contains(got, have[1]) {
+		if got := files(t, filepath.Join(ahead.dir, "..", ownDir)); !slices.Contains(got, codeDatabase) || !slices.Contains(got, have[1]) {
 			t.Errorf("a run gets %q", got)
 		}
 		ahead.Discard()

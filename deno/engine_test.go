@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 		{"not TypeScript either", js, "const = 3;", "SyntaxError: ", ""},
 		{"not TypeScript, but a name that is not there", js, "import { nope } from 'node:fs'", "does not provide an export named 'nope' at main.js:1:10$", ""},
 		{"no such export", js, "import { nope } from 'node:fs'", "SyntaxError: The requested module 'node:fs' does not provide an export named 'nope'", ""},
-		{"computed package", js, "await import('left-' + Deno.version.deno.slice(0, 1))", `TypeError: Cannot find package "left-2": an import that is computed, or that a file of yours has, is not fetched by itself; name it in packages`, ""},
+		{"computed package", js, "await import('left-' + Deno.version.deno.slice(0, 1))", `TypeError: Cannot find package "left-2": an import that is computed is not fetched by itself; name it in packages`, ""},
 		{"read", js, "Deno.readTextFileSync('/etc/passwd')", `NotCapable: Requires read access to "/etc/passwd": the operator can allow it with --allow-read in DENO_PERMISSION_ARGS`, "at main.js:1:6"},
 		{"write", js, "Deno.writeTextFileSync('/x', '')", `Requires write access to "/x": the operator can allow it with --allow-write in DENO_PERMISSION_ARGS`, ""},
 		{"net", js, "await fetch('https://example.com')", `Requires net access to "example.com:443": the operator can allow it with --allow-net=example.com:443 in DENO_PERMISSION_ARGS`, ""},

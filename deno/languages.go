@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"regexp"
 
+	"rillbox/deno/modules"
 	"rillbox/supervisor/job"
 )
 
@@ -24,13 +25,13 @@ var Languages = []job.LanguageInfo{
 		Extensions: []string{".js", ".mjs", ".cjs", ".jsx"}, Syntaxes: []string{"jsx"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "JavaScript in Deno ${deno} (V8 ${v8})", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
-		Continues: continues, Probe: probe, Endless: "for (;;);",
+		Mentions: modules.Mentions, Continues: continues, Probe: probe, Endless: "for (;;);",
 	},
 	{
 		Name: job.TypeScript, Title: "TypeScript", Aliases: []string{"ts", "deno"},
 		Extensions: []string{".ts", ".mts", ".tsx"}, Syntaxes: []string{"tsx"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "TypeScript ${typescript} in Deno ${deno}", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
-		Continues: continues,
+		Mentions: modules.Mentions, Continues: continues,
 	},
 }

@@ -24,8 +24,12 @@ import (
 // fileURL is a path as a URL, in the form that Deno gives it.
 func fileURL(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
-// Our own files of a run stand in a directory beside the program.
-const ownDir = ".rillbox"
+// In a run's directory the program has one of its own, which it may read, and our files
+// have one beside it.
+const (
+	programDir = "program"
+	ownDir     = ".rillbox"
+)
 
 // launch is what a child is started with.
 type launch struct {
@@ -37,7 +41,8 @@ type launch struct {
 	install     modules.Plan
 	codeCache   string   // the directory of one; empty if there is none
 	keep        string   // its DENO_DIR, where that is not to go with its directory
-	files       []string // the names that its program's file may have
+	files       []string // the program's, by their paths; only where it has a workspace
+	copies      []string // of these, those that stand for files of the workspace
 	args        []string
 	combined    bool // its streams are one
 }
@@ -47,7 +52,7 @@ type launch struct {
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
-		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.args, fmt.Sprint(l.combined),
+		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.copies, l.args, fmt.Sprint(l.combined),
 	})
 }
 
@@ -77,34 +82,29 @@ func (e *Engine) start(p permission.Permissions, prepare func(c *sandbox.Command
 }
 
 // command writes a child's files into its directory, save the program, and completes
-// its command. name is the child's for the directory.
+// its command. name is the child's for the program's directory.
 func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, guest string, around *permission.Surroundings) (name string, err error) {
 	dir := c.Dir
 	// What is written is written to paths, what the child is told are names.
 	ownPath := filepath.Join(dir, ownDir)
 	denoPath := cmp.Or(l.keep, ownPath)
-	name = around.See(dir, permission.ProgramName, launcher.Read|launcher.Write)
-	own := filepath.Join(name, ownDir)
+	run := around.See(dir, permission.RunName, launcher.Read|launcher.Write)
+	own := filepath.Join(run, ownDir)
+	name = filepath.Join(run, programDir)
 	denoDir := own
 	if l.keep != "" {
 		denoDir = around.See(l.keep, own, launcher.Read|launcher.Write)
 	}
-	cwd := name
+	cwd := run
 	if l.workspace != "" {
 		cwd = around.Workspace(l.workspace, l.readOnly)
 		l.permissions = l.permissions.WithWorkspace(cwd, l.readOnly)
+		l.imports = besideProgram(l, name, cwd)
 	}
-	programs := make([]string, len(l.files))
-	for i, file := range l.files {
-		programs[i] = filepath.Join(name, file)
-	}
-	if l.workspace != "" {
-		l.imports = besideProgram(l.imports, name, cwd, programs)
-	}
-	if err := permission.CheckPaths(append(programs, own, cwd, e.options.Cache.Dir())...); err != nil {
+	if err := permission.CheckPaths(name, own, cwd, e.options.Cache.Dir()); err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.MkdirAll(ownPath, 0o700), os.MkdirAll(denoPath, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(ownPath, 0o700), os.MkdirAll(denoPath, 0o700), os.Mkdir(filepath.Join(dir, programDir), 0o700)); err != nil {
 		return "", fmt.Errorf("make the run's directory: %w", err)
 	}
 	files := map[string][]byte{}
@@ -153,7 +153,7 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 			return "", fmt.Errorf("write the run's files: %w", err)
 		}
 	}
-	args = append(args, e.flags(l.permissions, around, programs, own)...)
+	args = append(args, e.flags(l.permissions, around, own, name)...)
 	args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
 	c.Args, c.Env, c.OwnDir, c.WorkDir, c.Cwd, c.Combined = append(args, l.args...), env, ownPath, l.workspace, cwd, l.combined
 	c.JoinLater = l.entry == "" // only the bootstrap module waits until it is asked to run others' code
@@ -161,23 +161,27 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 }
 
 // besideProgram adds to an import map that what the program names relative to
-// itself is in the workspace: its own file alone is not.
-func besideProgram(imports map[string]string, dir, workspace string, programs []string) map[string]string {
-	imports = maps.Clone(imports)
+// itself is in the workspace: its own files alone are not.
+func besideProgram(l launch, dir, workspace string) map[string]string {
+	imports := maps.Clone(l.imports)
 	if imports == nil {
 		imports = map[string]string{}
 	}
 	imports[fileURL(dir)+"/"] = fileURL(workspace) + "/"
-	for _, program := range programs {
-		imports[fileURL(program)] = fileURL(program)
+	for _, file := range l.files {
+		own := fileURL(filepath.Join(dir, file))
+		imports[own] = own
+	}
+	for _, file := range l.copies {
+		imports[fileURL(filepath.Join(workspace, file))] = fileURL(filepath.Join(dir, file))
 	}
 	return imports
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself
 // needs or forbids.
-func (e *Engine) flags(p permission.Permissions, around *permission.Surroundings, programs []string, own string) []string {
-	p = p.With("allow-read", programs...).With("allow-write", "/dev/fd/3").With("deny-write", own)
+func (e *Engine) flags(p permission.Permissions, around *permission.Surroundings, own string, program ...string) []string {
+	p = p.With("allow-read", program...).With("allow-write", "/dev/fd/3").With("deny-write", own)
 	if !around.OwnRoot() { // there the cache has no name
 		p = p.With("deny-write", e.options.Cache.Dir())
 	}

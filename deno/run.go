@@ -5,6 +5,8 @@ package deno
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"rillbox/deno/modules"
@@ -53,6 +55,10 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 			return unplanned(err, installing)
 		}
 	}
+	files := []string(nil)
+	if p.Workspace != "" {
+		files = append(slices.Sorted(maps.Keys(m.Files)), m.File)
+	}
 	w, ended, err := e.takeWorker(ctx, launch{
 		permissions: permissions,
 		workspace:   p.Workspace,
@@ -60,7 +66,8 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		imports:     wanted.Imports,
 		install:     install,
 		codeCache:   e.codeCache(ctx, wanted.Modules, install),
-		files:       []string{m.File},
+		files:       files,
+		copies:      m.Copies,
 		args:        p.Args,
 		combined:    p.Combined,
 	})

@@ -111,7 +111,7 @@ func (s *session) command(o job.SessionOptions, c *sandbox.Command, guest string
 	if s.modules, err = newSessionModules(modulesPath); err != nil {
 		return err
 	}
-	denoDir := around.See(denoPath, filepath.Join(permission.ProgramName, "deno"), launcher.Read|launcher.Write)
+	denoDir := around.See(denoPath, filepath.Join(permission.RunName, "deno"), launcher.Read|launcher.Write)
 	if err := modules.ShowModules(around, modulesPath, denoPath, denoDir); err != nil {
 		return fmt.Errorf("make the session's directory: %w", err)
 	}
@@ -133,7 +133,7 @@ func (s *session) command(o job.SessionOptions, c *sandbox.Command, guest string
 		"--inspect-wait=127.0.0.1:0", "--inspect-publish-uid=stderr",
 		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
 	}
-	args = append(append(args, e.flags(permissions, around, nil, denoDir)...), filepath.Join(guest, "session.js"))
+	args = append(append(args, e.flags(permissions, around, denoDir)...), filepath.Join(guest, "session.js"))
 	c.Args, c.OwnDir, c.WorkDir, c.Cwd, c.Stdin = args, ownPath, o.Workspace, cmp.Or(cwd, denoDir), stdin
 	c.Env = append(e.environment(denoDir), inspectorLog, "NPM_CONFIG_REGISTRY="+sessionRegistry, "JSR_NPM_URL="+sessionRegistry)
 	c.JoinLater = true // no cell comes before the child has its baseline

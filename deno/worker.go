@@ -5,11 +5,12 @@ package deno
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"rillbox/deno/modules"
@@ -23,7 +24,7 @@ import (
 // it takes one.
 type worker struct {
 	wire.Worker
-	dir  string
+	dir  string // the program's
 	name string // the child's name for dir
 }
 
@@ -33,17 +34,10 @@ const startTime = 30 * time.Second
 // frameRoom is what a result frame has beside the value or the error.
 const frameRoom = 64 << 10
 
-// A worker that was started ahead has the operator's permissions and no
-// packages, and knows where its program's file will be, but not what it is.
-var aheadFiles = []string{"main.js", "main.mjs", "main.cjs", "main.jsx", "main.ts", "main.mts", "main.cts", "main.tsx"}
-
 // takeWorker gives a worker that fits, one that was started ahead if there is
 // one. ended must be called when the run has ended, whatever the error.
 func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended func(), err error) {
 	ended = func() {}
-	if slices.Contains(aheadFiles, l.files[0]) {
-		l.files = aheadFiles
-	}
 	if l.purpose() == e.ahead(ctx).purpose() {
 		var ok bool
 		if w, ok, ended = e.pool.Take(); ok {
@@ -54,9 +48,10 @@ func (e *Engine) takeWorker(ctx context.Context, l launch) (w *worker, ended fun
 	return w, ended, err
 }
 
-// ahead is what the pool's workers are started with.
+// ahead is what the pool's workers are started with: the operator's permissions, and no
+// packages.
 func (e *Engine) ahead(ctx context.Context) launch {
-	return launch{permissions: e.options.Permissions, codeCache: e.codeCache(ctx, usualModules, modules.Plan{}), files: aheadFiles}
+	return launch{permissions: e.options.Permissions, codeCache: e.codeCache(ctx, usualModules, modules.Plan{})}
 }
 
 // startAhead starts a worker for the pool and waits until it is ready.
@@ -78,7 +73,7 @@ func (e *Engine) startAhead(ctx context.Context) (*worker, error) {
 func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 	w := &worker{}
 	child, err := e.start(l.permissions, func(c *sandbox.Command, guest string, around *permission.Surroundings) (err error) {
-		w.dir = c.Dir
+		w.dir = filepath.Join(c.Dir, programDir)
 		w.name, err = e.command(ctx, l, c, guest, around)
 		return err
 	})
@@ -92,10 +87,17 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 // run runs the program to its end; process says that it may load Node's process
 // module.
 func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, process bool, limits job.Limits, streams job.Streams) (job.Result, error) {
-	file := filepath.Join(w.dir, m.File)
-	if err := os.WriteFile(file, []byte(m.Code), 0o600); err != nil {
-		w.Discard()
-		return job.Result{}, fmt.Errorf("write the program's file: %w", err)
+	files := maps.Clone(m.Files)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	files[m.File] = []byte(m.Code)
+	for name, content := range files {
+		path := filepath.Join(w.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			w.Discard()
+			return job.Result{}, fmt.Errorf("write the program's files: %w", err)
+		}
 	}
 	var started time.Time
 	begin := func() {
@@ -104,7 +106,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 		w.SetDeadline(p.Timeout, "the program")
 		w.LimitCPU("the program", func(reason string) { w.Kill(job.TimedOut, reason) })
 		w.feed(map[string]any{
-			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "name": m.Name, "prelude": m.Prelude},
+			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude},
 			"commonjs": m.Commonjs,
 			"node":     process,
 			"limit":    limits.Result,

@@ -91,6 +91,8 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 		{Name: "main.cjs", Code: `module.exports = 1`},
 		{Code: `import { join } from "path"; console.log(process.argv.length); export default join.length * 0 + 1`},
 		{Code: `export default 1`, Permissions: []string{"--allow-env=A"}},
+		{Code: `export default Number(import.meta.filename.endsWith("/report.mjs"))`, Name: "report.mjs"},
+		{Code: `import { one } from "./lib/one.ts"; export default one`, Files: map[string][]byte{"lib/one.ts": []byte("export const one: number = 1")}},
 	} {
 		ahead := e.pool.Idle()
 		if r := completed(t, e, p); string(r.Value) != "1" || !isOver(ahead[0]) {
@@ -100,7 +102,6 @@ export default [seen ?? null, import.meta.main, Deno.mainModule === import.meta.
 	for _, p := range []job.Program{
 		{Code: `export default 1`, Permissions: []string{}},
 		{Code: `export default Deno.args.length`, Args: []string{"a"}},
-		{Code: `export default Number(import.meta.filename.endsWith("/report.mjs"))`, Name: "report.mjs"},
 	} {
 		ahead := e.pool.Idle()
 		if r := completed(t, e, p); string(r.Value) != "1" || isOver(ahead[0]) {
@@ -128,10 +129,10 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	install := modules.Plan{Lock: []byte("{}")}
-	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"a"}, true}
+	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, []string{"other.js"}, []string{"a"}, true}
 	fields := reflect.TypeFor[launch]()
 	for i := range fields.NumField() {
-		l := launch{files: aheadFiles}
+		l := launch{}
 		field := func(l *launch) reflect.Value {
 			v := reflect.ValueOf(l).Elem().Field(i)
 			return reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem()
@@ -140,7 +141,7 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 			t.Fatalf("the test has no other %s", fields.Field(i).Name)
 		}
 		field(&l).Set(field(&other))
-		same := l.purpose() == (launch{files: aheadFiles}).purpose()
+		same := l.purpose() == (launch{}).purpose()
 		if want := fields.Field(i).Name == "codeCache"; same != want {
 			t.Errorf("with another %s the purpose is the same: %v", fields.Field(i).Name, same)
 		}

@@ -58,6 +58,8 @@ func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
 		"helper.js": `import { g } from "./lib/g.ts"; export const f = g;`,
 		"lib/g.ts":  `export const g = (): number => 5;`,
 		"d.json":    `{"a": 5}`,
+		"five.ts":   `import isOdd from "npm:is-odd@3.0.1"; export const five = isOdd(7) ? 5 : 0;`,
+		"jsx.tsx":   `export const five = (<b>{5}</b>).props.children;`,
 		"h.cjs":     `exports.f = () => require("./lib/h.cjs").n;`,
 		"lib/h.cjs": `exports.n = 5;`,
 		"main.js":   `export const f = () => "not the program";`,
@@ -70,6 +72,8 @@ func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
 	for _, code := range []string{
 		`import { f } from "./helper.js"; export default f();`,
 		`const { f } = await import("./helper.js"); export default f();`,
+		`import { five } from "./five.ts"; export default five;`,
+		`import { five } from "./jsx.tsx"; export default five;`,
 		`import d from "./d.json" with { type: "json" }; export default d.a;`,
 		`module.exports = Promise.resolve(require("./h.cjs").f());`,
 		`module.exports = Promise.resolve(require("./h").f());`,

@@ -12,12 +12,16 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -333,6 +337,11 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	}
 	if !utf8.ValidString(p.Code) {
 		return nil, p, job.Refuse("the program is not valid UTF-8")
+	}
+	for _, file := range append(slices.Collect(maps.Keys(p.Files)), cmp.Or(p.Path, ".")) {
+		if !filepath.IsLocal(file) {
+			return nil, p, job.Refuse("%q leads out of the program's directory", file)
+		}
 	}
 	for _, arg := range p.Args {
 		if strings.ContainsRune(arg, 0) {

@@ -47,6 +47,8 @@ func TestProgramsThatCannotRunAreRefusedByName(t *testing.T) {
 		{"no such language", job.Program{Language: "cobol"}, "cobol"},
 		{"too long", job.Program{Language: job.Python, Code: strings.Repeat("#", 1<<20+1)}, "1048577 bytes"},
 		{"not UTF-8", job.Program{Language: job.Python, Code: "print('\xff')"}, "UTF-8"},
+		{"a file outside of its directory", job.Program{Language: job.Python, Files: map[string][]byte{"../x.py": nil}}, "leads out"},
+		{"a place outside of its workspace", job.Program{Language: job.Python, Path: "/x.py"}, "leads out"},
 		{"NUL in an argument", job.Program{Language: job.Python, Args: []string{"a\x00b"}}, "NUL"},
 		{"negative timeout", job.Program{Language: job.Python, Timeout: -1}, "-1ns"},
 		{"timeout over the maximum", job.Program{Language: job.Python, Timeout: time.Hour}, "1h0m0s"},

@@ -21,6 +21,7 @@ import (
 	"rillbox/server"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // programFlags are flags of `rillbox run` and `rillbox repl` that are not settings.
@@ -56,6 +57,10 @@ imports and fetched once; -p asks for more, or for certain versions. The program
 no environment unless --permissions, DENO_PERMISSION_ARGS or
 PYODIDE_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
 current one, to read and write; with DIR:ro, to read only.
+
+What a program in a file imports from beside it, by a relative path or by the
+name of a module there, is part of it; no path or link leads out of its
+directory. Data is not: --workspace . lets a program read the current directory.
 
 Pictures that it displays (figures, display()) are kept next to the program:
 report-1.png, report-2.svg and so on, in place of those of the run before; as
@@ -114,6 +119,11 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	defer engines.Close()
 	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
+	if !cmd.Flags().Changed("code") && args[0] != "-" {
+		if err := findModules(&program, used, args[0]); err != nil {
+			return usageError{err}
+		}
+	}
 
 	out := terminal.NewOutput(a.quiet)
 	if f.json {
@@ -213,6 +223,33 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job
 	}
 	p.Language = l.Name
 	return p, l, stdin, nil
+}
+
+// findModules adds the modules that the program in a file imports from beside it; where
+// that is in the workspace, it says where.
+func findModules(p *job.Program, l job.LanguageInfo, file string) error {
+	path, err := filepath.EvalSymlinks(file)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot find the program's directory: %w", err)
+	}
+	if within, err := filepath.Rel(p.Workspace, path); p.Workspace != "" && err == nil && filepath.IsLocal(within) {
+		p.Path = filepath.ToSlash(within)
+		return nil
+	}
+	name := filepath.Base(path)
+	if l.Mentions == nil || len(l.Mentions(name, p.Code)) == 0 {
+		return nil
+	}
+	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	p.Files, err = dir.Modules(name, p.Code, l.Mentions)
+	return err
 }
 
 // byteOrderMark is what some editors of Windows begin a file with.

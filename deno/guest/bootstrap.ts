@@ -117,7 +117,7 @@ async function loadCommonJS(): Promise<unknown> {
   // deno-lint-ignore no-explicit-any
   const { default: Module }: { default: any } = await import("node:module");
   const path = new URL(source.url).pathname;
-  explainRequire(Module, path);
+  explainRequire(Module, new URL(source.directory!).pathname);
   const exports = Module._load(path, null, true);
   const isEmpty = typeof exports === "object" && exports !== null &&
     Object.getPrototypeOf(exports) === Object.prototype &&

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { hasDirectory } from "./traceback.ts";
+import { hasDirectory, NO_DIRECTORY } from "./traceback.ts";
 
 const { cwd } = Deno;
 
@@ -12,26 +12,37 @@ const { cwd } = Deno;
 type NodeModule = any;
 
 /**
- * Has require say of a package that is not there what to do about it, and find
- * what the program names relative to itself in the current directory.
+ * Has require say of a package that is not there what to do about it, and look in the
+ * current directory for what the program, in its directory, names relative to itself
+ * and has not.
  */
-export function explainRequire(Module: NodeModule, program?: string): void {
+export function explainRequire(Module: NodeModule, directory?: string): void {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (
     request: string,
     parent: NodeModule,
     ...rest: unknown[]
   ) {
-    if (
-      program !== undefined && parent?.filename === program &&
+    const own = directory !== undefined &&
+      parent?.filename?.startsWith(directory) &&
       (rest[1] as { paths?: unknown } | undefined)?.paths === undefined &&
-      /^\.{1,2}(\/|$)/.test(request) && hasDirectory()
-    ) {
-      request = `${cwd()}/${request.replace(/^\.\//, "")}`;
-    }
+      /^\.{1,2}(\/|$)/.test(request);
     try {
       return resolve.call(this, request, parent, ...rest);
     } catch (error) {
+      if (own && hasDirectory()) {
+        const file = new URL(request, `file://${parent.filename}`).pathname;
+        const path = file.startsWith(directory)
+          ? `${cwd()}/${decodeURI(file.slice(directory.length))}`
+          : `${cwd()}/${request}`;
+        return resolve.call(this, path, parent, ...rest);
+      }
+      if (own && (error as { code?: unknown }).code === "MODULE_NOT_FOUND") {
+        (error as Error).message = (error as Error).message.replace(
+          /(?=\n|$)/,
+          `: ${NO_DIRECTORY}`,
+        );
+      }
       // Deno looks for it in directories that the program may not read.
       if (!(error instanceof Deno.errors.NotCapable) || /^[./]/.test(request)) {
         throw error;

@@ -12,6 +12,8 @@ import { abbreviate } from "./value.ts";
 export interface Source {
   /** Where its module is: a file URL. */
   url: string;
+  /** The directory of the program's own files, a URL; none where it is a cell. */
+  directory?: string;
   /** The file name to show for it. */
   name: string;
   /** What was inserted into its text, at a line and column counted from 1. */
@@ -155,7 +157,10 @@ function shorten(text: string, source: Source): string {
         return `:${line}:${ownColumn(Number(line), Number(column), source)}`;
       });
   }
-  return parts.join("").replaceAll(new URL(source.url).pathname, source.name);
+  text = parts.join("").replaceAll(new URL(source.url).pathname, source.name);
+  if (source.directory === undefined) return text;
+  return text.replaceAll(source.directory, "")
+    .replaceAll(new URL(source.directory).pathname, "");
 }
 
 function ownColumn(line: number, column: number, { prelude }: Source): number {
@@ -181,7 +186,7 @@ function withoutPrelude(
 }
 
 const COMPUTED =
-  "an import that is computed, or that a file of yours has, is not fetched by itself; name it in packages";
+  "an import that is computed is not fetched by itself; name it in packages";
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
 function explain(message: string, source: Source): string {
@@ -193,6 +198,10 @@ function explain(message: string, source: Source): string {
   if (match) return `Cannot find package "jsr:${match[1]}": ${COMPUTED}`;
   match = /Specifier not found in cache: "([^"]+)"/.exec(message);
   if (match) return `Cannot find module "${match[1]}": ${COMPUTED}`;
+  match = /^Module not found "([^"]+)"\.?$/.exec(message);
+  if (match && !URL.canParse(match[1]!) && !hasDirectory()) {
+    return `Module not found "${match[1]}": ${NO_DIRECTORY}`;
+  }
   match = /^Failed to spawn '([^']*)'/.exec(message); // it is looked for before it is refused
   if (
     match &&
@@ -224,7 +233,12 @@ function explainRefusal(kind: string, what: string, source: Source): string {
     return `Requires run access, to start a program: ${allowedBy("run")}`;
   }
   if (kind === "read" || kind === "write") {
-    const path = inDirectory(/^"([^"]*)"$/.exec(what)?.[1], source);
+    const name = /^"([^"]*)"$/.exec(what)?.[1];
+    const outside = outsideProgram(name, source);
+    if (outside !== undefined) {
+      return `Cannot find module "${outside}": it is outside of the program's directory`;
+    }
+    const path = inDirectory(name, source);
     if (path !== undefined && !hasDirectory()) {
       return `Requires ${kind} access to "${path}": ${NO_DIRECTORY}`;
     }
@@ -235,13 +249,23 @@ function explainRefusal(kind: string, what: string, source: Source): string {
   return `Requires ${kind} access to ${what}: ${allowedBy(kind, one)}`;
 }
 
-const NO_DIRECTORY =
+export const NO_DIRECTORY =
   "the program has no directory of files; files or session_id gives it one";
 
 /** Says that the current directory is the program's to read: a workspace. */
 export function hasDirectory(): boolean {
   return Deno.permissions.querySync({ name: "read", path: "." }).state ===
     "granted";
+}
+
+/** What a path outside of the directory of the program's files is from there, where only imports lead. */
+function outsideProgram(path: string | undefined, { directory }: Source) {
+  if (path === undefined || directory === undefined) return undefined;
+  const run = new URL("..", directory).pathname;
+  const own = path.startsWith(new URL(directory).pathname);
+  return path.startsWith(run) && !own && !path.startsWith(`${run}.`)
+    ? `../${path.slice(run.length)}`
+    : undefined;
 }
 
 /** What a path that is relative, also to the program, is from the current directory. */

@@ -1,9 +1,13 @@
 package modules
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,10 +24,14 @@ type Module struct {
 	Code     string // the text to run, the prelude included
 	Prelude  prelude
 	Commonjs bool
-	Imports  []string // the literal specifiers that it imports or requires
-	Problem  string   // where it can't be parsed: "main.js:3:9"; empty if it can
-	TooHard  bool     // parsing it was given up
-	Unparsed bool     // it was too plain to be parsed; problem is then not known
+	Imports  []string // the literal specifiers that it imports or requires, in all of its files
+	// Files are those beside it that it imports, by their paths from its own.
+	Files map[string][]byte
+	// Copies are those that stand for files of the workspace.
+	Copies   []string
+	Problem  string // where it can't be parsed: "main.js:3:9"; empty if it can
+	TooHard  bool   // parsing it was given up
+	Unparsed bool   // it was too plain to be parsed; problem is then not known
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -54,19 +62,23 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	}
 	extension := extensions[0]
 	m := Module{Name: cmp.Or(p.Name, "main"+extension), Code: p.Code}
+	beside, err := filesOf(p)
+	if err != nil {
+		return m, err
+	}
 	var found Scanned
 	if m.Unparsed = isPlain(p.Code, extension); !m.Unparsed {
-		if found, err = scan(ScanRequest{Code: p.Code, Extensions: extensions}); err != nil {
+		if found, err = scan(ScanRequest{Code: p.Code, Extensions: extensions, Beside: parsable(beside)}); err != nil {
 			return m, err
 		}
 		m.Name = strings.TrimSuffix(m.Name, extension) + found.Extension
 		extension = found.Extension
 	}
-	m.Imports, m.TooHard = found.Imports, found.TooHard
+	m.Imports, m.TooHard = slices.Clone(found.Imports), found.TooHard // a scan is remembered
 	if found.Problem != "" {
 		m.Problem = m.Name + found.Problem
 	}
-	m.Commonjs = extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
+	m.Commonjs = isCommonJS(extension, found)
 	m.File = m.Name
 	if !PlainName().MatchString(m.File) {
 		m.File = "main" + extension
@@ -74,8 +86,34 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	if m.Commonjs && extension == ".js" {
 		m.File = strings.TrimSuffix(m.File, ".js") + ".cjs"
 	}
-	m.insertPrelude(found)
+	where := ""
+	if p.Path != "" {
+		m.File, where = p.Path, filepath.Join(p.Workspace, filepath.FromSlash(p.Path))
+	}
+	m.insertPrelude(found, mainPrelude(where))
+	m.reach(cmp.Or(p.Path, m.Name), beside, found.Beside)
+	if p.Path != "" {
+		m.Copies = append(m.Copies, p.Path)
+	}
+	for file, content := range m.Files {
+		if _, own := p.Files[file]; own {
+			continue
+		} else if bytes.Equal(content, beside[file]) { // it is imported from where it is
+			delete(m.Files, file)
+		} else {
+			m.Copies = append(m.Copies, file)
+		}
+	}
+	slices.Sort(m.Copies)
+	if _, taken := m.Files[m.File]; taken { // m.File is a name of ours, then
+		m.File = "program" + path.Ext(m.File)
+	}
 	return m, nil
+}
+
+// isCommonJS says that a module is one of CommonJS.
+func isCommonJS(extension string, found Scanned) bool {
+	return extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
 }
 
 // Extensions are those that a program's file name may have, the first unless it can't
@@ -92,9 +130,26 @@ func Extensions(language job.Language, name string) ([]string, error) {
 	return []string{extension}, nil
 }
 
-// insertPrelude puts in front of the program, on its first line of code, what
-// makes it the main module and what its use of JSX and require needs.
-func (m *Module) insertPrelude(found Scanned) {
+// mainPrelude makes a module the main one, of the file in a workspace, if it is there.
+func mainPrelude(file string) string {
+	text := "import.meta.main=true;"
+	if file == "" {
+		return text
+	}
+	address := url.URL{Scheme: "file", Path: file}
+	return text + fmt.Sprintf("import.meta.url=%s;import.meta.filename=%s;import.meta.dirname=%s;",
+		literal(address.String()), literal(file), literal(filepath.Dir(file)))
+}
+
+// literal is a text as JavaScript writes it.
+func literal(text string) string {
+	quoted, _ := json.Marshal(text) // a string can be written
+	return string(quoted)
+}
+
+// insertPrelude puts in front of a module, on its first line of code, meta, which sets
+// its import.meta, if it is asked for that, and what its use of JSX and require needs.
+func (m *Module) insertPrelude(found Scanned, meta string) {
 	text := ""
 	if i := slices.Index(m.Imports, jsxSource+"/jsx-runtime"); i >= 0 {
 		source := jsxPackage(m.Imports, "react")
@@ -102,7 +157,7 @@ func (m *Module) insertPrelude(found Scanned) {
 		text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
 	}
 	if !m.Commonjs && strings.Contains(m.Code, "import.meta") {
-		text += "import.meta.main=true;"
+		text += meta
 	}
 	if !m.Commonjs && found.Requires {
 		text += `import{createRequire as $rillbox}from"node:module";const require=$rillbox(import.meta.url);`
@@ -190,6 +245,8 @@ type Scanned struct {
 	// script; empty where its own code is one.
 	JSX    string `json:"jsx,omitempty"`
 	Script Script `json:"script,omitzero"`
+	// Beside is what a parse tells of the files beside the program, by their paths.
+	Beside map[string]Scanned `json:"beside,omitempty"`
 	// TooHard says that parsing it was given up; nothing else is then known.
 	TooHard bool `json:"-"`
 }

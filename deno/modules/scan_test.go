@@ -2,6 +2,7 @@ package modules
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestPreludeStandsBeforeTheFirstCode(t *testing.T) {
 		"#! only a line with import.meta and no end": {Line: 1, Column: 43},
 	} {
 		m := Module{Code: code}
-		m.insertPrelude(Scanned{})
+		m.insertPrelude(Scanned{}, mainPrelude(""))
 		want.Text = "import.meta.main=true;"
 		if m.Prelude != want {
 			t.Errorf("%q: have %+v, want %+v", code, m.Prelude, want)
@@ -198,4 +199,24 @@ func FuzzSpecifier(f *testing.F) {
 			t.Errorf("%q became %q, then %+v, %v", text, out, again, err)
 		}
 	})
+}
+
+// A scan is remembered for other runs, which get what this one did.
+func TestARememberedScanStaysAsItIs(t *testing.T) {
+	p := job.Program{Language: job.TypeScript, Name: "main.tsx", Code: `import { view } from "./view.tsx"; console.log(<b>{view}</b>)`,
+		Files: map[string][]byte{"view.tsx": []byte(`export const view = <i/>`)}}
+	var remembered Scanned
+	scan := func(r ScanRequest) (Scanned, error) {
+		if remembered.Imports == nil {
+			remembered = r.answer()
+		}
+		return remembered, nil
+	}
+	first, err := Inspect(p, scan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Inspect(p, scan); err != nil || !strings.Contains(first.Code, "@jsxImportSource") || !reflect.DeepEqual(again, first) {
+		t.Errorf("the first run is %+v, the second %+v (%v)", first, again, err)
+	}
 }

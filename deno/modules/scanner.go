@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -43,6 +44,8 @@ const (
 type ScanRequest struct {
 	Code       string   `json:"code"`
 	Extensions []string `json:"extensions"` // with their dots
+	// Beside are the texts of files beside the program, by their paths.
+	Beside map[string]string `json:"beside,omitempty"`
 	// Cell asks for the code as a script, and Transpile for one of plain JavaScript.
 	Cell      bool `json:"cell,omitempty"`
 	Transpile bool `json:"transpile,omitempty"`
@@ -52,12 +55,18 @@ type ScanRequest struct {
 
 // key is the same for requests with the same answer.
 func (r ScanRequest) key() string {
-	return fmt.Sprint(r.Extensions, r.Cell, r.Transpile, r.JSX, "\n", r.Code)
+	return fmt.Sprintf("%q %q\n%s", []any{r.Extensions, r.Cell, r.Transpile, r.JSX}, r.Beside, r.Code)
 }
 
 // answer is what a scanner sends back.
 func (r ScanRequest) answer() Scanned {
 	found := scanAny(r.Code, r.Extensions...)
+	for file, code := range r.Beside {
+		if found.Beside == nil {
+			found.Beside = map[string]Scanned{}
+		}
+		found.Beside[file] = scanAny(code, path.Ext(file))
+	}
 	if !r.Cell {
 		return found
 	}

@@ -20,7 +20,7 @@ const (
 	ownName       = "/rillbox"
 	BinaryName    = "/rillbox/deno"
 	GuestName     = "/rillbox/guest"
-	ProgramName   = "/rillbox/program"
+	RunName       = "/rillbox/run"
 	ScannerName   = "/rillbox/scanner"
 	workspaceName = "/rillbox/workspace"
 )

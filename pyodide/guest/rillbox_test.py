@@ -9,12 +9,13 @@ import json
 import os
 import struct
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from rillbox import display, errors, figures, names, packages, runner, session, values
+from rillbox import beside, display, errors, figures, names, packages, runner, session, values
 
 
 class Values(unittest.TestCase):
@@ -373,7 +374,9 @@ class Names(unittest.TestCase):
             ("try:\n  import slugify\nexcept ImportError: pass", {"slugify": "python-slugify"}),
         ):
             with self.subTest(code):
-                found = names.needed(names.imported(ast.parse(code)), LISTED, lambda _: False)
+                found = names.needed(
+                    beside.imported(ast.parse(code), "/nowhere"), LISTED, lambda _: False
+                )
                 for extra in set(found) - set(want):
                     self.assertTrue(extra.startswith(tuple(want)), found)
                 self.assertEqual({k: v for k, v in found.items() if k in want}, want)
@@ -400,6 +403,43 @@ class Names(unittest.TestCase):
         ):
             with self.subTest(code), self.assertRaises(names.MetadataError):
                 names.inline_metadata(code)
+
+
+class Beside(unittest.TestCase):
+    def test_a_programs_own_modules_are_followed(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            for path, code in {
+                "a.py": "import rich, a",
+                "pack/__init__.py": "from . import inner\nfrom .inner import deep",
+                "pack/inner/__init__.py": "from ... import out_of_it",
+                "pack/inner/deep.py": "from .. import sibling\nimport attrs",
+                "pack/sibling.py": "import tabulate",
+                "bad.py": "import (",
+                "unused.py": "import stranger",
+            }.items():
+                Path(directory, path).parent.mkdir(parents=True, exist_ok=True)
+                Path(directory, path).write_text(code)
+            code = "import a, bad, json\nfrom pack import inner"
+            found = beside.imported(ast.parse(code), directory)
+            self.assertLessEqual({"a", "bad", "json", "rich", "attrs", "tabulate"}, {*found})
+            self.assertFalse({"stranger", "out_of_it"} & {*found})
+
+    def test_built_in_modules_alone_come_before_a_programs_own(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("sys", "os", "json", "own"):
+                Path(directory, f"{name}.py").touch()
+            for name, own in {
+                "sys": False,
+                "os": False,
+                "json": True,
+                "own": True,
+                "re": False,
+            }.items():
+                self.assertEqual(beside.is_beside(name, directory), own, name)
+            with mock.patch.dict(sys.modules):
+                beside.precede(["sys", "json.decoder", "own"], directory)
+                self.assertIn("sys", sys.modules)
+                self.assertFalse([n for n in sys.modules if n.partition(".")[0] == "json"])
 
 
 class Shelf:

@@ -39,6 +39,9 @@ type LanguageInfo struct {
 	Banner       string
 	Prompt, More string
 	Exits        []string // what a person types to end a REPL
+	// Mentions are the files beside a program that a file of it may import, by their
+	// paths from the program's directory; more than those it does.
+	Mentions func(file, code string) []string
 	// Continues matches a line of piped input that belongs to the statement before it;
 	// nil matches none.
 	Continues *regexp.Regexp

@@ -23,6 +23,12 @@ type Program struct {
 	Name string `json:"name,omitempty"`
 	// Code is the program's text, UTF-8.
 	Code string `json:"code"`
+	// Files are modules of the program beside its own file, by their paths from there:
+	// "lib/x.ts". Those that it imports are part of it.
+	Files map[string][]byte `json:"files,omitempty"`
+	// Path is where the program's file is in its workspace, "src/main.ts", so that what it
+	// imports and finds by its own place is there; empty if it is not in it.
+	Path string `json:"path,omitempty"`
 	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
 	Args []string `json:"args,omitempty"`
 	// Packages are wanted before the program starts: npm:, jsr: and https:

@@ -1,11 +1,14 @@
 """An exception as a person should see it: the program's frames, without ours."""
 
+import os
 import re
 import traceback
 from types import TracebackType
 from typing import Any
 
 from .values import shorten
+
+HOME = os.path.expanduser("~")  # where the program's files are
 
 # Frames of these files are machinery: ours, Pyodide's, and the loop's that drives a task.
 MACHINERY = (
@@ -32,6 +35,7 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         text = "".join(traceback.format_exception(error))
     except Exception as failure:  # an exception class that can't be printed
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
+    text = text.replace(f'File "{HOME}/', 'File "')
     message = message_of(error)
     if missing := NOT_CAPABLE.search(message):
         host = ONE_HOST.search(missing[1])

@@ -1,6 +1,5 @@
 """From what a program says (imports, inline metadata) to the distributions it needs."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -93,19 +92,6 @@ def inline_metadata(code: str) -> Metadata:
     return Metadata(dependencies, python)
 
 
-def imported(tree: ast.AST) -> list[str]:
-    """The modules that a program imports anywhere, without its standard library's."""
-    found: dict[str, None] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.update((alias.name, None) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found[node.module] = None
-            # `from google import protobuf` imports a module too, or a name.
-            found.update((f"{node.module}.{a.name}", None) for a in node.names if a.name != "*")
-    return [name for name in found if not is_own(name)]
-
-
 def is_own(module: str) -> bool:
     """Whether a module comes with Python or with Pyodide."""
     top = module.partition(".")[0]
@@ -133,6 +119,8 @@ def needed(
     """
     found: dict[str, str] = {}
     for module in modules:
+        if is_own(module):
+            continue
         top = module.partition(".")[0]
         provider = distribution(module, listed)
         if provider in SHARED:

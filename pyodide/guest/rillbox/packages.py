@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import names
+from . import beside, names
 
 if TYPE_CHECKING:  # it needs Pyodide
     from .installer import Installer
@@ -53,11 +53,12 @@ class Host(Protocol):
         """Let interruptions of a session's cell come, or no more."""
 
 
-def wanted(code: str, tree: ast.AST, packages: list[str]) -> Wanted:
-    """What a program and its request ask for."""
+def wanted(code: str, tree: ast.AST, packages: list[str], directory: str) -> Wanted:
+    """What a program with its modules in directory, and its request, ask for."""
     metadata = names.inline_metadata(code)
     asked = dict.fromkeys([*packages, *metadata.dependencies])
-    return Wanted(list(asked), names.imported(tree), metadata.python)
+    modules = beside.imported(tree, directory)
+    return Wanted(list(asked), modules, metadata.python)
 
 
 def present(module: str) -> bool:

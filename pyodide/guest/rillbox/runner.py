@@ -10,7 +10,9 @@ import __future__
 import ast
 import asyncio
 import atexit
+import binascii
 import errno
+import importlib
 import json
 import linecache
 import logging
@@ -23,7 +25,7 @@ from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import display, errors, figures, packages, streams, values
+from . import beside, display, errors, figures, packages, streams, values
 from .eventloop import Runs
 
 if TYPE_CHECKING:  # it needs Pyodide
@@ -48,8 +50,17 @@ class Program:
     name: str = "main.py"
     args: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)  # beside it, in base64
+    path: str = ""  # of its file in the workspace, if it is there
     env: dict[str, str] = field(default_factory=dict)
     echo: bool = False
+
+    @property
+    def directory(self) -> str:
+        """Where its own modules are."""
+        if self.files:
+            return HOME
+        return os.path.dirname(os.path.join(os.getcwd(), self.path))
 
 
 @dataclass
@@ -80,6 +91,7 @@ class Runner:
     def take(self, program: Program) -> Ending:
         """Read a program, install what it needs, prepare and run it; tell how it ended."""
         add_source(program)
+        place(program)
         try:
             body, last, want = read(program)
         except UNREADABLE as error:
@@ -90,7 +102,7 @@ class Runner:
             )
         except packages.PackageError as error:
             return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
-        self._prepare(program)
+        self._prepare(program, want)
         display.begin(self._host.send, program.displays)
         self._host.send('{"type":"started"}')
         return self._run(program, body, last)
@@ -106,14 +118,20 @@ class Runner:
         """Wait for an awaitable."""
         return self._runs.until_complete(awaitable)
 
-    def _prepare(self, program: Program) -> None:
+    def _prepare(self, program: Program, want: packages.Wanted) -> None:
         """Give the interpreter the state that a new process has for its program."""
         begin(program.env)
-        path = os.path.join(HOME, program.name)
+        beside.precede(want.modules, program.directory)
+        path = (
+            os.path.join(os.getcwd(), program.path)
+            if program.path
+            else os.path.join(HOME, program.name)
+        )
         sys.modules["__main__"].__dict__["__file__"] = path
         sys.argv = [program.name, *program.args]
-        with open(path, "wb", buffering=0) as file:
-            file.write(program.code.encode(errors="surrogatepass"))
+        if not program.path:
+            with open(path, "wb", buffering=0) as file:
+                file.write(program.code.encode(errors="surrogatepass"))
 
     def _run(self, program: Program, body: CodeType, last: CodeType | None) -> Ending:
         """Run the program's code in __main__ and tell how it ended."""
@@ -134,7 +152,7 @@ def read(program: Program) -> tuple[CodeType, CodeType | None, packages.Wanted]:
     """A program's statements, its last one if it is an expression, and what it needs."""
     tree = ast.parse(program.code, program.name)
     body, last = compile_program(tree, program.name)
-    return body, last, packages.wanted(program.code, tree, program.packages)
+    return body, last, packages.wanted(program.code, tree, program.packages, program.directory)
 
 
 def _shown(error: Exception, name: str) -> Exception:
@@ -161,6 +179,19 @@ def add_source(program: Program) -> None:
     """Let tracebacks and inspect show the program's lines, wherever it runs."""
     lines = program.code.splitlines(keepends=True)
     linecache.cache[program.name] = (len(program.code), None, lines, program.name)
+
+
+def place(program: Program) -> None:
+    """Put the program's own modules where they are found before all but built-in ones."""
+    for name, content in program.files.items():
+        path = os.path.join(HOME, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb", buffering=0) as file:
+            file.write(binascii.a2b_base64(content))
+    if program.directory != os.getcwd():
+        sys.path.insert(0, program.directory)
+    if program.files:
+        importlib.invalidate_caches()
 
 
 def renew() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import runner, streams
+from . import packages, runner, streams
 from .runner import Ending, Program
 
 # The last word of a line, as far as it can be completed.
@@ -89,7 +89,7 @@ class Session(runner.Runner):
             runner.begin(program.env)
         return self.take(program)
 
-    def _prepare(self, program: Program) -> None:
+    def _prepare(self, program: Program, _: packages.Wanted) -> None:
         sys.argv = ["", *program.args]
         streams.renew_input()
 

@@ -1,0 +1,114 @@
+package modules
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"path"
+	"rillbox/supervisor/job"
+	"rillbox/workspace"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// relative finds what may be a relative path that a module is imported by; it may stand
+// in a string or a comment as well.
+var relative = Pattern("[\"'`](\\.\\.?/[^\"'`\\\\\n]*)[\"'`]")
+
+// Mentions are the files, by their paths below the program's directory, that its module
+// in file may import. Which of them it does is told by a parse.
+func Mentions(file, code string) (files []string) {
+	for _, found := range relative().FindAllStringSubmatch(code, -1) {
+		files = append(files, meant(file, found[1])...)
+	}
+	return files
+}
+
+// filesOf are the program's files and those of its workspace that it mentions.
+func filesOf(p job.Program) (map[string][]byte, error) {
+	if p.Workspace == "" || len(Mentions(cmp.Or(p.Path, "main.js"), p.Code)) == 0 {
+		return p.Files, nil
+	}
+	dir, err := workspace.Open(p.Workspace, workspace.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	files, err := dir.Modules(p.Path, p.Code, Mentions)
+	if err == nil {
+		maps.Copy(files, p.Files)
+	}
+	return files, err
+}
+
+// isRelative says that a specifier is a path from the module that has it.
+func isRelative(specifier string) bool {
+	return strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../")
+}
+
+// meant are the files, below the program's directory, that a module may mean by a
+// relative specifier: the path itself or, as require has it, what that stands for.
+func meant(file, specifier string) []string {
+	text, _, _ := strings.Cut(specifier, "?")
+	text, _, _ = strings.Cut(text, "#")
+	if plain, err := url.PathUnescape(text); err == nil {
+		text = plain
+	}
+	at := path.Join(path.Dir(file), text)
+	if at == ".." || strings.HasPrefix(at, "../") {
+		return nil
+	}
+	return []string{at, at + ".js", at + ".json", at + "/index.js", at + "/index.json"}
+}
+
+// parsable are the texts of the files that can be parsed, by their paths.
+func parsable(files map[string][]byte) map[string]string {
+	var texts map[string]string
+	for file, content := range files {
+		if _, known := loaders[path.Ext(file)]; known && utf8.Valid(content) {
+			if texts == nil {
+				texts = map[string]string{}
+			}
+			texts[file] = string(content)
+		}
+	}
+	return texts
+}
+
+// reach takes from the program's files those that it imports by relative paths, those
+// that these import, and so on, and adds what they import to the program's imports.
+// name is the program's own file.
+func (m *Module) reach(name string, files map[string][]byte, scanned map[string]Scanned) {
+	type imports struct {
+		file string
+		all  []string
+	}
+	for queue := []imports{{name, m.Imports}}; len(queue) > 0; queue = queue[1:] {
+		for _, specifier := range queue[0].all {
+			if !isRelative(specifier) {
+				if !slices.Contains(m.Imports, specifier) {
+					m.Imports = append(m.Imports, specifier)
+				}
+				continue
+			}
+			for _, file := range meant(queue[0].file, specifier) {
+				content, there := files[file]
+				if _, reached := m.Files[file]; !there || reached || file == name {
+					continue
+				}
+				if m.Files == nil {
+					m.Files = map[string][]byte{}
+				}
+				found, parsed := scanned[file]
+				if parsed {
+					one := Module{Code: string(content), Imports: slices.Clone(found.Imports), Commonjs: isCommonJS(path.Ext(file), found)}
+					one.insertPrelude(found, "")
+					content = []byte(one.Code)
+					queue = append(queue, imports{file, one.Imports})
+				}
+				m.Files[file] = content
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package modules
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"rillbox/supervisor/job"
+)
+
+func TestMentionsStayInTheProgramsDirectory(t *testing.T) {
+	for _, row := range []struct{ file, code, want string }{
+		{"main.ts", `import "./a.ts"`, "a.ts"},
+		{"lib/x.ts", `export * from '../b.ts';`, "b.ts"},
+		{"lib/x.ts", "await import(`./c.ts?v=1#h`)", "lib/c.ts"},
+		{"main.ts", `import "./a%20b.ts"`, "a b.ts"},
+		{"main.ts", `require("./d")`, "d/index.js"},
+		{"main.ts", `import "../up.ts"`, ""},
+		{"lib/x.ts", `import "../../up.ts"`, ""},
+		{"main.ts", `import "./lib/../../up.ts"`, ""},
+		{"main.ts", `import "./%2e%2e/up.ts"`, ""},
+		{"main.ts", `import "npm:a"; import "/etc/passwd"; import "file:///x"; import "a"`, ""},
+	} {
+		files := Mentions(row.file, row.code)
+		if found := slices.Contains(files, row.want); found == (row.want == "") && (row.want != "" || len(files) > 0) {
+			t.Errorf("%s in %s mentions %q, want %q", row.code, row.file, files, row.want)
+		}
+	}
+}
+
+// Of what a program mentions, only what it imports is part of it.
+func TestAProgramHasTheFilesThatItImports(t *testing.T) {
+	scan := func(r ScanRequest) (Scanned, error) { return r.answer(), nil }
+	files := map[string][]byte{}
+	for file, code := range map[string]string{
+		"a.ts":         `import b from "./lib/b.tsx"; import x from "npm:x"; import "./main.ts"; "./mentioned.ts"`,
+		"lib/b.tsx":    `import d from "../d.json" with { type: "json" }; export default <b/>;`,
+		"d.json":       `{"import": "./mentioned.ts"}`,
+		"mentioned.ts": `import "npm:stranger"`,
+	} {
+		files[file] = []byte(code)
+	}
+	m, err := Inspect(job.Program{Language: job.TypeScript, Code: `import "./a.ts"; // "./mentioned.ts"`, Name: "main.ts", Files: files}, scan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := slices.Sorted(maps.Keys(m.Files)); !slices.Equal(have, []string{"a.ts", "d.json", "lib/b.tsx"}) {
+		t.Errorf("its files are %q", have)
+	}
+	slices.Sort(m.Imports)
+	if !slices.Equal(m.Imports, []string{"./a.ts", "npm:x", "react/jsx-runtime"}) {
+		t.Errorf("it imports %q", m.Imports)
+	}
+	files["main.ts"] = nil
+	if m, err = Inspect(job.Program{Language: job.TypeScript, Code: `import "./main.ts"`, Name: "odd name.ts", Files: files}, scan); err != nil || m.File != "program.ts" {
+		t.Errorf("beside main.ts it is %s (%v)", m.File, err)
+	}
+}

@@ -1,0 +1,40 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// A program may have so many files beside its own, of so many bytes together.
+const (
+	maxModules     = 1000
+	maxModuleBytes = 16 << 20
+)
+
+// Modules reads the files that a program mentions, those that they mention, and so on,
+// as far as they are there: no path or link leads out of the directory. name is the
+// program's own file, which is none of them, code its text. mentions says what a file
+// mentions, by paths from the directory.
+func (d *Dir) Modules(name, code string, mentions func(file, code string) []string) (map[string][]byte, error) {
+	files, left := map[string][]byte{}, int64(maxModuleBytes)
+	looked := map[string]bool{name: true}
+	for queue := mentions(name, code); len(queue) > 0; queue = queue[1:] {
+		file := queue[0]
+		if looked[file] {
+			continue
+		}
+		looked[file] = true
+		content, err := d.Read(file, 0, left+1)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		} else if err != nil {
+			continue // whoever imports it says that it is not there
+		}
+		if left -= int64(len(content.Data)); left < 0 || len(files) == maxModules {
+			return nil, refuse("the program has more than %d modules, or more than %d MiB of them", maxModules, maxModuleBytes>>20)
+		}
+		files[file] = content.Data
+		queue = append(queue, mentions(file, string(content.Data))...)
+	}
+	return files, nil
+}
