@@ -1,6 +1,6 @@
 """A game at the terminal: standard input reaches the program.
 
-Try it:  rillbox run examples/guess.py --timeout 5m
+Try it:  rillbox run --timeout 5m examples/guess.py
 """
 
 import random

@@ -1,6 +1,6 @@
 // Print a sprint's calendar, with npm packages found by their imports.
 //
-// Try it:  rillbox run examples/sprint.ts -- 2026-03-02 10
+// Try it:  rillbox run examples/sprint.ts 2026-03-02 10
 
 import { addBusinessDays, format, isValid, parseISO } from "npm:date-fns@4";
 import { z } from "npm:zod@4";

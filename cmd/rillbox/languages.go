@@ -4,7 +4,9 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,6 +88,24 @@ func languageOfFile(path string) job.LanguageInfo {
 		}
 	}
 	return job.LanguageInfo{}
+}
+
+// scriptLine matches the line by which a script names its interpreter: "#!/usr/bin/env -S deno run".
+var scriptLine = regexp.MustCompile(`^#!\s*(?:\S*/)?([^\s/]+)(?:[ \t]+(?:-\S+[ \t]+)*(\S+))?`)
+
+// languageOfScript finds a program's language by its first line; it has no name if that
+// names none.
+func languageOfScript(code string) job.LanguageInfo {
+	found := scriptLine.FindStringSubmatch(code)
+	if found == nil {
+		return job.LanguageInfo{}
+	}
+	interpreter := found[1]
+	if interpreter == "env" {
+		interpreter = found[2]
+	}
+	l, _, _ := job.FindLanguage(languages(), strings.TrimRight(path.Base(interpreter), ".0123456789"))
+	return l
 }
 
 // languageChoice is the list of languages for help: "javascript or python (js, py)".

@@ -116,7 +116,11 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	r.engines, r.out = engines, terminal.NewOutput(a.quiet)
 	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Session: true}
 	defer r.out.End()
-	if err := r.open(ctx, f.packages); err != nil {
+	packages, err := f.allPackages()
+	if err != nil {
+		return usageError{err}
+	}
+	if err := r.open(ctx, packages); err != nil {
 		return err
 	}
 	if r.typed {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,14 +28,22 @@ import (
 
 // programFlags are flags of `rillbox run` and `rillbox repl` that are not settings.
 type programFlags struct {
-	language    string
-	packages    []string
-	permissions permission.Permissions
+	language     string
+	packages     []string
+	requirements []string // files of packages
+	permissions  permission.Permissions
 }
 
 func (f *programFlags) bind(set *pflag.FlagSet, language string) {
 	set.StringVarP(&f.language, "language", "l", language, "`LANG`: "+languageChoice())
-	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable)")
+	set.StringArrayVarP(&f.packages, "package", "p", nil, "`SPEC` of a package to have: npm:chalk@5, requests>=2 (repeatable; also --with)")
+	set.StringArrayVarP(&f.requirements, "requirements", "r", nil, "`FILE` of packages to have, as pip reads it (repeatable)")
+	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "with" { // what others call it
+			name = "package"
+		}
+		return pflag.NormalizedName(name)
+	})
 	set.Var(flags{&f.permissions}, "permissions", "Deno permission flags, in place of those in the settings")
 }
 
@@ -47,12 +57,14 @@ type runFlags struct {
 func newRunCommand(a *app) *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run [flags] FILE | -c CODE -l LANG | - [-- ARG...]",
+		Use:   "run [flags] {FILE | DIR | -c CODE | -} [ARG...]",
 		Short: "Run a program",
-		Long: `Run a program: a file, code on the command line (-c), or standard input (-).
+		Long: `Run a program: a file, a directory's main one (__main__.py, main.ts and so on),
+code on the command line (-c), or standard input (-). What follows it are the
+program's arguments; flags of rillbox stand before it.
 
-The language is told by -l or by the file's extension:
-` + extensionList() + `. Packages are found by the program's
+The language is told by -l, by the file's extension:
+` + extensionList() + `, or by its #! line. Packages are found by the program's
 imports and fetched once; -p asks for more, or for certain versions. The program has no files, no network and
 no environment unless --permissions, DENO_PERMISSION_ARGS or
 PYODIDE_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
@@ -77,7 +89,7 @@ command line is wrong, and 125 when rillbox itself failed.
 Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
 --memory 1GiB or --index-url URL.`,
 		Example: `  rillbox run report.py                              a file
-  rillbox run report.py -- --year 2026               with arguments for the program
+  rillbox run report.py --year 2026                  with arguments for the program
   rillbox run -l py -c 'print(input())' < notes.txt  code, and its standard input
   curl -s https://example.com/x.ts | rillbox run -l ts -
   rillbox run -p 'pandas<3' -p openpyxl report.py    packages beside those imported
@@ -93,13 +105,17 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	f.bind(set, "")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
+	set.SetInterspersed(false) // what follows the program is its own
 	return cmd
 }
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	program, used, stdin, err := f.program(cmd, args, a.config.Limits.Code)
+	program, used, file, stdin, err := f.program(cmd, args, a.config.Limits.Code)
 	if err != nil {
 		return usageError{err}
+	}
+	if !a.quiet {
+		warnOfFlags(cmd.Flags(), program.Args, file)
 	}
 	if cmd.Flags().Changed("permissions") {
 		a.config.permit(used.Name, f.permissions)
@@ -119,8 +135,8 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	defer engines.Close()
 	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
-	if !cmd.Flags().Changed("code") && args[0] != "-" {
-		if err := findModules(&program, used, args[0]); err != nil {
+	if file != "" {
+		if err := findModules(&program, used, file); err != nil {
 			return usageError{err}
 		}
 	}
@@ -160,7 +176,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	pictures := &terminal.Gallery{Dir: ".", Name: "display"}
 	if program.Name != "" {
-		pictures.Dir, pictures.Name = filepath.Dir(args[0]), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
+		pictures.Dir, pictures.Name = filepath.Dir(file), strings.TrimSuffix(program.Name, filepath.Ext(program.Name))
 	}
 	out.Display(pictures, result.Displays)
 	if out.Failed != nil {
@@ -170,59 +186,119 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	return statusOf(result)
 }
 
-// program reads the program that the command line tells of; stdin is nil where it
-// came from there.
-func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job.Program, l job.LanguageInfo, stdin io.Reader, err error) {
-	p.Packages = f.packages
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		args, p.Args = args[:dash], args[dash:]
+// program reads the program that the command line tells of. file is the one it is in,
+// stdin is nil where it came from there.
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (p job.Program, l job.LanguageInfo, file string, stdin io.Reader, err error) {
+	fail := func(err error) (job.Program, job.LanguageInfo, string, io.Reader, error) {
+		return p, l, file, stdin, err
 	}
-	inline := cmd.Flags().Changed("code")
-	switch {
-	case inline && len(args) > 0:
-		return p, l, stdin, fmt.Errorf("there is a program in -c and another one, %q; put -- before the program's arguments", args[0])
-	case !inline && len(args) == 0:
-		return p, l, stdin, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
-	case len(args) > 1:
-		return p, l, stdin, fmt.Errorf("%q is one argument too many; put -- before the program's arguments", args[1])
-	case inline:
-		p.Code, stdin = f.code, os.Stdin
-	default:
-		file := os.Stdin
-		if args[0] != "-" {
-			if file, err = os.Open(args[0]); err != nil {
-				return p, l, stdin, fmt.Errorf("cannot read the program: %w", err)
-			}
-			defer file.Close()
-			stdin = os.Stdin
-			if l = languageOfFile(args[0]); l.Name != "" {
-				p.Name = filepath.Base(args[0])
-			}
+	source := io.Reader(strings.NewReader(f.code))
+	if cmd.Flags().Changed("code") {
+		stdin = os.Stdin
+	} else if len(args) == 0 {
+		return fail(errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how"))
+	} else {
+		file, args = args[0], args[1:]
+		if len(args) > 0 && args[0] == "--" { // it may still be there, as it had to be
+			args = args[1:]
 		}
-		code, err := io.ReadAll(io.LimitReader(file, most+1)) // there can be no end of it
-		if err != nil {
-			return p, l, stdin, fmt.Errorf("cannot read the program: %w", err)
+		if file == "-" {
+			file, source = "", os.Stdin
+		} else {
+			if file, err = mainFile(file); err != nil {
+				return fail(err)
+			}
+			opened, err := os.Open(file)
+			if err != nil {
+				return fail(fmt.Errorf("cannot read the program: %w", err))
+			}
+			defer opened.Close()
+			source, stdin = opened, os.Stdin
 		}
-		p.Code = string(code)
 	}
-	p.Code = strings.TrimPrefix(p.Code, byteOrderMark)
+	code, err := io.ReadAll(io.LimitReader(source, most+1)) // there can be no end of it
+	if err != nil {
+		return fail(fmt.Errorf("cannot read the program: %w", err))
+	}
+	p.Code, p.Args = strings.TrimPrefix(string(code), byteOrderMark), args
 	if err := checkProgram(p.Code, most); err != nil {
-		return p, l, stdin, err
+		return fail(err)
+	}
+	if l = languageOfFile(file); l.Name != "" {
+		p.Name = filepath.Base(file)
+	} else {
+		l = languageOfScript(p.Code)
 	}
 	if f.language != "" {
 		named, err := languageNamed(f.language)
 		if err != nil {
-			return p, l, stdin, err
+			return fail(err)
 		}
 		if named.Name != l.Name {
 			l, p.Name = named, ""
 		}
 	}
 	if l.Name == "" {
-		return p, l, stdin, fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
+		return fail(fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice()))
 	}
 	p.Language = l.Name
-	return p, l, stdin, nil
+	p.Packages, err = f.allPackages()
+	return fail(err)
+}
+
+// mainFile is the file to run where a path names a directory; else it is that path.
+func mainFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return path, nil // opening it says what is wrong
+	}
+	names := []string{"__main__.py"}
+	for _, stem := range []string{"main", "index"} {
+		for _, l := range languages() {
+			for _, extension := range l.Extensions {
+				names = append(names, stem+extension)
+			}
+		}
+	}
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(path, name)); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(path, name), nil
+		}
+	}
+	return "", fmt.Errorf("%s is a directory without a main program: it would be one of %s", path, strings.Join(names, ", "))
+}
+
+// allPackages are those that were asked for, also in files.
+func (f *programFlags) allPackages() ([]string, error) {
+	packages := slices.Clone(f.packages)
+	for _, path := range f.requirements {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the requirements: %w", err)
+		}
+		for i, line := range strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
+			line, _, _ = strings.Cut(" "+strings.TrimRight(line, "\r"), " #")
+			line = strings.TrimSpace(line)
+			switch {
+			case line == "":
+			case strings.HasPrefix(line, "-"), strings.HasSuffix(line, "\\"):
+				return nil, fmt.Errorf("%s, line %d: %q is not a package; options of pip's have settings here (rillbox config --help)", path, i+1, line)
+			default:
+				packages = append(packages, line)
+			}
+		}
+	}
+	return packages, nil
+}
+
+// warnOfFlags tells of arguments of the program that look like flags of ours.
+func warnOfFlags(ours *pflag.FlagSet, args []string, file string) {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if flag := ours.Lookup(name); flag != nil && strings.HasPrefix(arg, "--") && name != "help" {
+			fmt.Fprintf(os.Stderr, "rillbox: --%s goes to the program, as what follows it does: for rillbox's own, put it before %s\n", name, cmp.Or(file, "the program"))
+		}
+	}
 }
 
 // findModules adds the modules that the program in a file imports from beside it; where

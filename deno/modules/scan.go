@@ -88,11 +88,11 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	}
 	where := ""
 	if p.Path != "" {
-		m.File, where = p.Path, filepath.Join(p.Workspace, filepath.FromSlash(p.Path))
+		m.File, where = path.Join(path.Dir(p.Path), m.File), filepath.Join(p.Workspace, filepath.FromSlash(p.Path))
 	}
 	m.insertPrelude(found, mainPrelude(where))
 	m.reach(cmp.Or(p.Path, m.Name), beside, found.Beside)
-	if p.Path != "" {
+	if p.Path != "" && m.File == p.Path {
 		m.Copies = append(m.Copies, p.Path)
 	}
 	for file, content := range m.Files {
