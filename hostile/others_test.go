@@ -10,16 +10,16 @@ func TestOtherRuns(t *testing.T) {
 	const noFile = "the code of a cell is in no file"
 	const waits = `/* %SECRET% */ console.log("here"); await new Promise((r) => setTimeout(r, 15000));`
 	// reads every program in the runs' directories
-	const look = `const seen = []; for (const d of Deno.readDirSync("%RUNS%")) { try { for (const f of Deno.readDirSync("%RUNS%/" + d.name)) if (f.isFile) seen.push(Deno.readTextFileSync("%RUNS%/" + d.name + "/" + f.name)); } catch (e) { seen.push(e.message); } } console.log(seen.join("\n"));`
+	const look = `const seen = []; for (const d of Deno.readDirSync("%RUNS%")) { try { for (const f of Deno.readDirSync("%RUNS%/" + d.name + "/program")) if (f.isFile) seen.push(Deno.readTextFileSync("%RUNS%/" + d.name + "/program/" + f.name)); } catch (e) { seen.push(e.message); } } console.log(seen.join("\n"));`
 	location := []string{"--location=https://example.com/"}
 	try(t, []attack{
 		{name: "another run's program", noCellControl: noFile, meanwhile: waits, code: look},
 		{name: "another run's program, with a directory granted", noCellControl: noFile, meanwhile: waits, grants: []string{"--allow-read=%GRANTED%"}, code: look},
 		{name: "another run's program, by a relative path", noCellControl: noFile, meanwhile: waits, code: swapped(look, "%RUNS%", "..")},
 		{name: "another run's program, by import", noCellControl: noFile, meanwhile: waits, prepare: nil,
-			code: `for (const d of [...Deno.readDirSync("%RUNS%")].map((d) => d.name)) { try { const t = (await import("file://%RUNS%/" + d + "/main.js", { with: { type: "text" } })).default; console.log(t); } catch {} }`},
+			code: `for (const d of [...Deno.readDirSync("%RUNS%")].map((d) => d.name)) { try { const t = (await import("file://%RUNS%/" + d + "/program/main.js", { with: { type: "text" } })).default; console.log(t); } catch {} }`},
 		{name: "another run's stdin and arguments in /proc", linux: true, meanwhile: waits,
-			code:      `for (const d of Deno.readDirSync("/proc")) { if (!/^\d+$/.test(d.name)) continue; let name = ""; try { name = Deno.readTextFileSync("/proc/" + d.name + "/comm"); } catch {} if (name.startsWith("deno")) try { console.log(Deno.readTextFileSync("/proc/" + d.name + "/cwd/main.js")); } catch {} }`,
+			code:      `for (const d of Deno.readDirSync("/proc")) { if (!/^\d+$/.test(d.name)) continue; let name = ""; try { name = Deno.readTextFileSync("/proc/" + d.name + "/comm"); } catch {} if (name.startsWith("deno")) try { console.log(Deno.readTextFileSync("/proc/" + d.name + "/cwd/program/main.js")); } catch {} }`,
 			noControl: "Deno gives /proc only to a process without any denial, which no run of ours is; TestProcAndDev shows /proc itself"},
 		{name: "another process's descriptor by /proc", linux: true, bare: true, code: `Deno.writeTextFileSync("/proc/%VICTIM%/fd/1", "forged\n");`, evidence: settle, noControl: "its descriptor is a pipe that only it may open"},
 		{name: "localStorage of an earlier run", bareFlags: location, earlier: `localStorage.setItem("k", "%SECRET%");`, code: `console.log(localStorage.getItem("k"));`},

@@ -12,6 +12,7 @@ import asyncio
 import json
 import platform
 import sys
+from collections.abc import Callable
 from importlib.machinery import FileFinder
 from importlib.metadata import MetadataPathFinder
 from pathlib import Path
@@ -208,7 +209,7 @@ class Installer:
         async def get(url: str) -> Any:
             async with self._slots:
                 try:
-                    response = await js.fetch(self._gateway + url)
+                    response = await _reached(lambda: js.fetch(self._gateway + url))
                     if response.ok:
                         return await response.arrayBuffer()
                     reason = await response.text()
@@ -261,7 +262,7 @@ class Installer:
         """Fetch a wheel or its metadata for micropip."""
         if url.startswith("emfs:"):
             return Path(url.removeprefix("emfs:")).read_bytes()
-        response = await pyfetch(self._route(url), **options)
+        response = await _reached(lambda: pyfetch(self._route(url), **options))
         if not response.ok:
             raise Unavailable((await response.string()).strip())
         return await response.bytes()
@@ -296,10 +297,9 @@ class Installer:
 
     async def _explain(self, requirement: Any, error: Exception) -> str:
         name = requirement.name
-        page = await pyfetch(
-            f"{self._gateway}simple/{quote(name)}/",
-            headers={"accept": "application/vnd.pypi.simple.v1+json"},
-        )
+        address = f"{self._gateway}simple/{quote(name)}/"
+        headers = {"accept": "application/vnd.pypi.simple.v1+json"}
+        page = await _reached(lambda: pyfetch(address, headers=headers))
         text = await page.string()
         entry = self.lock.get(name)
         if page.status == 404:
@@ -315,6 +315,18 @@ class Installer:
         if entry is not None:
             return f"{text} Pyodide has {name} {entry['version']}."
         return text
+
+
+async def _reached(ask: Callable[[], Any]) -> Any:
+    """What the gateway answers; a request whose connection is lost is sent once more."""
+    try:
+        return await ask()
+    except JsException as lost:
+        try:
+            return await ask()
+        except JsException as error:
+            cause = getattr(error, "cause", None) or getattr(lost, "cause", None)
+            raise Unavailable(f"the package gateway can't be reached: {error} ({cause})") from None
 
 
 def _found_anew() -> None:
