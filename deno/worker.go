@@ -99,6 +99,10 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 			return job.Result{}, fmt.Errorf("write the program's files: %w", err)
 		}
 	}
+	source := map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
+	if p.Path != "" {
+		source["main"] = fileURL(filepath.Join(p.Workspace, p.Path))
+	}
 	var started time.Time
 	begin := func() {
 		started = time.Now()
@@ -106,7 +110,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 		w.SetDeadline(p.Timeout, "the program")
 		w.LimitCPU("the program", func(reason string) { w.Kill(job.TimedOut, reason) })
 		w.feed(map[string]any{
-			"source":   map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude},
+			"source":   source,
 			"commonjs": m.Commonjs,
 			"node":     process,
 			"limit":    limits.Result,

@@ -2,7 +2,7 @@ package workspace
 
 import (
 	"errors"
-	"io/fs"
+	"syscall"
 )
 
 // A program may have so many files beside its own, of so many bytes together.
@@ -12,7 +12,7 @@ const (
 )
 
 // Modules reads the files that a program mentions, those that they mention, and so on,
-// as far as they are there: no path or link leads out of the directory. name is the
+// as far as they are there. A link that leads out of the directory is an error. name is the
 // program's own file, which is none of them, code its text. mentions says what a file
 // mentions, by paths from the directory.
 func (d *Dir) Modules(name, code string, mentions func(file, code string) []string) (map[string][]byte, error) {
@@ -24,11 +24,16 @@ func (d *Dir) Modules(name, code string, mentions func(file, code string) []stri
 			continue
 		}
 		looked[file] = true
-		content, err := d.Read(file, 0, left+1)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, err
-		} else if err != nil {
+		info, err := d.root.Stat(file)
+		switch {
+		case err != nil && (leadsOut(err) || errors.Is(err, syscall.ELOOP)): // another of that name is not meant
+			return nil, refuse("%s leads out of the program's directory through a symbolic link, which is not followed", quote(file))
+		case err != nil, info.IsDir():
 			continue // whoever imports it says that it is not there
+		}
+		content, err := d.Read(file, 0, left+1)
+		if err != nil {
+			return nil, err
 		}
 		if left -= int64(len(content.Data)); left < 0 || len(files) == maxModules {
 			return nil, refuse("the program has more than %d modules, or more than %d MiB of them", maxModules, maxModuleBytes>>20)

@@ -41,9 +41,14 @@ func TestModulesAreFollowedInsideTheDirectoryOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	files, err := d.Modules("main", "a ../secret out absolute folder/secret loop pipe in /etc/passwd lib/../../secret", words)
+	files, err := d.Modules("main", "a in lib", words)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"../secret", "out", "absolute", "folder/secret", "loop", "pipe", "/etc/passwd", "lib/../../secret"} {
+		if files, err := d.Modules("main", name, words); err == nil || len(files) > 0 {
+			t.Errorf("%s is one of the program's files: %q", name, slices.Collect(maps.Keys(files)))
+		}
 	}
 	if have := slices.Sorted(maps.Keys(files)); !slices.Equal(have, []string{"a", "in", "lib/b", "lib/c"}) {
 		t.Errorf("the program's files are %q", have)

@@ -104,7 +104,7 @@ Object.defineProperty(globalThis, "display", {
 
 // process.argv[1] comes from it too.
 Object.defineProperty(Deno, "mainModule", {
-  value: source.url,
+  value: source.main ?? source.url,
   enumerable: true,
 });
 

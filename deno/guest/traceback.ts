@@ -12,6 +12,8 @@ import { abbreviate } from "./value.ts";
 export interface Source {
   /** Where its module is: a file URL. */
   url: string;
+  /** Where the program's file is in its workspace, if it is there: a file URL. */
+  main?: string;
   /** The directory of the program's own files, a URL; none where it is a cell. */
   directory?: string;
   /** The file name to show for it. */

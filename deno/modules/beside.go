@@ -36,10 +36,11 @@ func filesOf(p job.Program) (map[string][]byte, error) {
 	}
 	defer dir.Close()
 	files, err := dir.Modules(p.Path, p.Code, Mentions)
-	if err == nil {
-		maps.Copy(files, p.Files)
+	if err != nil { // Deno says what it finds there
+		return p.Files, nil
 	}
-	return files, err
+	maps.Copy(files, p.Files)
+	return files, nil
 }
 
 // isRelative says that a specifier is a path from the module that has it.

@@ -35,8 +35,7 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         text = "".join(traceback.format_exception(error))
     except Exception as failure:  # an exception class that can't be printed
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
-    text = text.replace(f'File "{HOME}/', 'File "')
-    message = message_of(error)
+    text, message = (part.replace(f"{HOME}/", "") for part in (text, message_of(error)))
     if missing := NOT_CAPABLE.search(message):
         host = ONE_HOST.search(missing[1])
         flag = f"{missing[2]}={host[1]}" if host else missing[2]

@@ -91,7 +91,7 @@ class Runner:
     def take(self, program: Program) -> Ending:
         """Read a program, install what it needs, prepare and run it; tell how it ended."""
         add_source(program)
-        place(program)
+        self._place(program)
         try:
             body, last, want = read(program)
         except UNREADABLE as error:
@@ -118,6 +118,21 @@ class Runner:
         """Wait for an awaitable."""
         return self._runs.until_complete(awaitable)
 
+    def _place(self, program: Program) -> None:
+        """Put the program's files where they are found before all but built-in modules."""
+        files = {name: binascii.a2b_base64(content) for name, content in program.files.items()}
+        if not program.path:
+            files[program.name] = program.code.encode(errors="surrogatepass")
+        for name, content in files.items():
+            path = os.path.join(HOME, name)
+            if "/" in name:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb", buffering=0) as file:
+                file.write(content)
+        sys.path[:] = [program.directory, *(path for path in sys.path if path)]
+        if program.files:
+            importlib.invalidate_caches()
+
     def _prepare(self, program: Program, want: packages.Wanted) -> None:
         """Give the interpreter the state that a new process has for its program."""
         begin(program.env)
@@ -129,9 +144,6 @@ class Runner:
         )
         sys.modules["__main__"].__dict__["__file__"] = path
         sys.argv = [program.name, *program.args]
-        if not program.path:
-            with open(path, "wb", buffering=0) as file:
-                file.write(program.code.encode(errors="surrogatepass"))
 
     def _run(self, program: Program, body: CodeType, last: CodeType | None) -> Ending:
         """Run the program's code in __main__ and tell how it ended."""
@@ -179,19 +191,6 @@ def add_source(program: Program) -> None:
     """Let tracebacks and inspect show the program's lines, wherever it runs."""
     lines = program.code.splitlines(keepends=True)
     linecache.cache[program.name] = (len(program.code), None, lines, program.name)
-
-
-def place(program: Program) -> None:
-    """Put the program's own modules where they are found before all but built-in ones."""
-    for name, content in program.files.items():
-        path = os.path.join(HOME, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb", buffering=0) as file:
-            file.write(binascii.a2b_base64(content))
-    if program.directory != os.getcwd():
-        sys.path.insert(0, program.directory)
-    if program.files:
-        importlib.invalidate_caches()
 
 
 def renew() -> None:
