@@ -91,6 +91,7 @@ function parse(thrown: unknown, source: Source): Parsed {
   message = explain(
     shorten(withoutPrelude(message, source), source),
     source,
+    name === "TypeError",
   );
   if (name === "SyntaxError" && place) {
     message += `\n    at ${shorten(place[1]!, source)}`;
@@ -191,7 +192,7 @@ const COMPUTED =
   "an import that is computed is not fetched by itself; name it in packages";
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
-function explain(message: string, source: Source): string {
+function explain(message: string, source: Source, isImport: boolean): string {
   let match = /^Import "([^"]+)" not a dependency/.exec(message);
   if (match) return `Cannot find package "${match[1]}": ${COMPUTED}`;
   match = /npm package not found in cache: "([^"]+)"/.exec(message);
@@ -204,6 +205,10 @@ function explain(message: string, source: Source): string {
   if (match && !URL.canParse(match[1]!) && !hasDirectory()) {
     return `Module not found "${match[1]}": ${NO_DIRECTORY}`;
   }
+  match = /^(No such file|ENOENT: no such file).* '[^'/][^']*'$/.exec(message);
+  if (match && source.directory !== undefined && !hasDirectory()) {
+    return `${message}: ${NO_DIRECTORY}`;
+  }
   match = /^Failed to spawn '([^']*)'/.exec(message); // it is looked for before it is refused
   if (
     match &&
@@ -215,12 +220,17 @@ function explain(message: string, source: Source): string {
   match =
     /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
       .exec(message);
-  if (match) return explainRefusal(match[1]!, match[2]!, source);
+  if (match) return explainRefusal(match[1]!, match[2]!, source, isImport);
   return message;
 }
 
 /** Says what a refused permission means here, and who can grant it. */
-function explainRefusal(kind: string, what: string, source: Source): string {
+function explainRefusal(
+  kind: string,
+  what: string,
+  source: Source,
+  isImport: boolean,
+): string {
   const native = /([^/"]+\.node)"$/.exec(what);
   if (native) {
     return `${
@@ -236,11 +246,10 @@ function explainRefusal(kind: string, what: string, source: Source): string {
   }
   if (kind === "read" || kind === "write") {
     const name = /^"([^"]*)"$/.exec(what)?.[1];
-    const outside = outsideProgram(name, source);
-    if (outside !== undefined) {
-      return `Cannot find module "${outside}": it is outside of the program's directory`;
-    }
     const path = inDirectory(name, source);
+    if (isImport && path !== undefined && path !== name) {
+      return `Cannot find module "../${path}": it is outside of the program's directory`;
+    }
     if (path !== undefined && !hasDirectory()) {
       return `Requires ${kind} access to "${path}": ${NO_DIRECTORY}`;
     }
@@ -260,22 +269,19 @@ export function hasDirectory(): boolean {
     "granted";
 }
 
-/** What a path outside of the directory of the program's files is from there, where only imports lead. */
-function outsideProgram(path: string | undefined, { directory }: Source) {
-  if (path === undefined || directory === undefined) return undefined;
-  const run = new URL("..", directory).pathname;
-  const own = path.startsWith(new URL(directory).pathname);
-  return path.startsWith(run) && !own && !path.startsWith(`${run}.`)
-    ? `../${path.slice(run.length)}`
-    : undefined;
-}
-
-/** What a path that is relative, also to the program, is from the current directory. */
+/**
+ * What a path is from the current directory, if it is relative to that. A program
+ * without a workspace is in the one that holds its own.
+ */
 function inDirectory(path: string | undefined, source: Source) {
   if (path === undefined || !path.startsWith("/")) return path;
-  const program = new URL(".", source.url).pathname;
-  if (path + "/" === program) return ".";
-  return path.startsWith(program) ? path.slice(program.length) : undefined;
+  const current = source.directory === undefined
+    ? new URL(".", source.url)
+    : new URL("..", source.directory);
+  if (path + "/" === current.pathname) return ".";
+  return path.startsWith(current.pathname)
+    ? path.slice(current.pathname.length)
+    : undefined;
 }
 
 function allowedBy(kind: string, value?: string): string {

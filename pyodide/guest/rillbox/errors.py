@@ -8,7 +8,8 @@ from typing import Any
 
 from .values import shorten
 
-HOME = os.path.expanduser("~")  # where the program's files are
+# Where the program's files are; the snapshot's, and so every worker's.
+HOME = os.path.expanduser("~")
 
 # Frames of these files are machinery: ours, Pyodide's, and the loop's that drives a task.
 MACHINERY = (

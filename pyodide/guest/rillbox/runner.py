@@ -26,12 +26,12 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import beside, display, errors, figures, packages, streams, values
+from .errors import HOME
 from .eventloop import Runs
 
 if TYPE_CHECKING:  # it needs Pyodide
     from .installer import Installer
 
-HOME = os.path.expanduser("~")  # the snapshot's, and so every worker's
 NOTHING = compile("", "<nothing>", "exec")
 CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -268,7 +268,7 @@ def _of_file(error: FileNotFoundError) -> str:
     path = OSError.filename.__get__(error)  # type: ignore # not what a class of the program's gives
     if type(path) is not str:
         return ""
-    if not path.startswith("/") or path.startswith("/workspace/"):
+    if not path.startswith("/") or path.startswith(("/workspace/", f"{HOME}/")):
         if os.getcwd() != HOME:  # a workspace's
             return ""
         return "The program has no directory of files; files or session_id gives it one."
