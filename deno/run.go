@@ -5,6 +5,7 @@ package deno
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -55,7 +56,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 			return unplanned(err, installing)
 		}
 	}
-	files := []string(nil)
+	var files []string
 	if p.Workspace != "" {
 		files = append(slices.Sorted(maps.Keys(m.Files)), m.File)
 	}
@@ -84,6 +85,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	r.Packages, r.Installing = install.Packages, installing
 	if m.TooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
+	}
+	if m.Unfollowed != nil {
+		r.Notes = append(r.Notes, fmt.Sprintf("what the modules beside the program import was not fetched (%v): name it in packages", m.Unfollowed))
 	}
 	return r, nil
 }

@@ -86,7 +86,14 @@ func TestAProgramImportsFilesOfItsWorkspace(t *testing.T) {
 			}
 		}
 	}
-	r := run(t, e, job.Program{Language: job.JavaScript, Code: `require("./none.cjs")`, Workspace: dir})
+	if err := os.Symlink(filepath.Dir(dir), filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, e, job.Program{Language: job.JavaScript, Code: `import { f } from "./helper.js"; "./out/x.js"; export default f();`, Workspace: dir})
+	if string(r.Value) != "5" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "was not fetched") || !strings.Contains(r.Notes[0], "leads out") {
+		t.Errorf("beside a link that leads out: %s %+v %q", r.Value, r.Error, r.Notes)
+	}
+	r = run(t, e, job.Program{Language: job.JavaScript, Code: `require("./none.cjs")`, Workspace: dir})
 	if r.Error == nil || !strings.Contains(r.Error.Message, "Cannot find module") {
 		t.Errorf("a file that is not there: %+v", r.Error)
 	}

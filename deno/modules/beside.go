@@ -5,11 +5,12 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"rillbox/supervisor/job"
-	"rillbox/workspace"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"rillbox/supervisor/job"
+	"rillbox/workspace"
 )
 
 // relative finds what may be a relative path that a module is imported by; it may stand
@@ -25,19 +26,20 @@ func Mentions(file, code string) (files []string) {
 	return files
 }
 
-// filesOf are the program's files and those of its workspace that it mentions.
+// filesOf are the program's files and those of its workspace that it mentions. An error
+// says why the latter are not known; they are imported from where they are all the same.
 func filesOf(p job.Program) (map[string][]byte, error) {
 	if p.Workspace == "" || len(Mentions(cmp.Or(p.Path, "main.js"), p.Code)) == 0 {
 		return p.Files, nil
 	}
 	dir, err := workspace.Open(p.Workspace, workspace.Options{ReadOnly: true})
 	if err != nil {
-		return nil, err
+		return p.Files, err
 	}
 	defer dir.Close()
 	files, err := dir.Modules(p.Path, p.Code, Mentions)
-	if err != nil { // Deno says what it finds there
-		return p.Files, nil
+	if err != nil {
+		return p.Files, err
 	}
 	maps.Copy(files, p.Files)
 	return files, nil

@@ -28,10 +28,12 @@ type Module struct {
 	// Files are those beside it that it imports, by their paths from its own.
 	Files map[string][]byte
 	// Copies are those that stand for files of the workspace.
-	Copies   []string
-	Problem  string // where it can't be parsed: "main.js:3:9"; empty if it can
-	TooHard  bool   // parsing it was given up
-	Unparsed bool   // it was too plain to be parsed; problem is then not known
+	Copies []string
+	// Unfollowed is why the modules of its workspace were not looked at.
+	Unfollowed error
+	Problem    string // where it can't be parsed: "main.js:3:9"; empty if it can
+	TooHard    bool   // parsing it was given up
+	Unparsed   bool   // it was too plain to be parsed; problem is then not known
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -62,10 +64,8 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	}
 	extension := extensions[0]
 	m := Module{Name: cmp.Or(p.Name, "main"+extension), Code: p.Code}
-	beside, err := filesOf(p)
-	if err != nil {
-		return m, err
-	}
+	beside, unfollowed := filesOf(p)
+	m.Unfollowed = unfollowed
 	var found Scanned
 	if m.Unparsed = isPlain(p.Code, extension); !m.Unparsed {
 		if found, err = scan(ScanRequest{Code: p.Code, Extensions: extensions, Beside: parsable(beside)}); err != nil {
