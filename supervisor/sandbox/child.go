@@ -199,7 +199,7 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 		stdin:   ours[0],
 		out:     newStream(ours[1], job.Stdout, keep),
 		err:     newStream(ours[2], job.Stderr, limits.Stderr),
-		frames:  &frames{File: ours[3]},
+		frames:  &frames{File: ours[3], rest: streamBuffer},
 		joined:  make(chan struct{}),
 		over:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -387,7 +387,7 @@ func (c *Child) reap() {
 		close(c.over)
 	}
 	// A descendant that left the group may still have fd 3 open.
-	time.AfterFunc(drainTime, func() { _ = c.frames.Close() })
+	time.AfterFunc(drainTime, c.frames.finish)
 }
 
 // leaving counts the children that live, or whose directories and cgroups are
@@ -421,14 +421,14 @@ func (c *Child) leave() {
 const drainTime = time.Second
 
 // Wait waits until the child executes nothing any more and its streams have
-// been read to their end. A stream that does not end is closed from our side.
+// been read to their end. Of a stream that does not end, what is there then is read.
 func (c *Child) Wait() Exit {
 	<-c.over
 	_ = c.stdin.Close()
-	late := time.AfterFunc(drainTime, func() { closeFiles(c.out.file, c.err.file) })
+	late := time.AfterFunc(drainTime, c.finishStreams)
 	c.attached.Wait()
 	late.Stop()
-	closeFiles(c.out.file, c.err.file)
+	defer closeFiles(c.out.file, c.err.file)
 
 	exit := Exit{
 		CPU:        c.end.cpu,

@@ -568,3 +568,60 @@ func TestEmptyCgroupsOfDeadServersAreRemoved(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAChildHasWrittenIsReadHoweverLate: a reader may have to wait for a processor,
+// or for who takes what it reads.
+func TestWhatAChildHasWrittenIsReadHoweverLate(t *testing.T) {
+	t.Parallel()
+	c := start(t, job.DefaultLimits(), nil, "echo")
+	_ = c.Stdin().Close()
+	first := true
+	c.Attach(t.Context(), func(e job.Event) {
+		if e.Kind == job.Stdout && first {
+			first = false
+			<-c.Ended()
+			time.Sleep(drainTime + 200*time.Millisecond)
+		}
+	})
+	exit := c.Wait()
+	if exit.Code != 7 || exit.Stdout.String() != "out:" || exit.Stderr.String() != "err" {
+		t.Errorf("the exit is %+v", exit)
+	}
+	if frames, err := io.ReadAll(c.Frames()); err != nil || string(frames) != "frame\n" {
+		t.Errorf("the frames are %q, %v", frames, err)
+	}
+	if n, err := c.Frames().Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("after the end Read gives %d, %v", n, err)
+	}
+}
+
+// TestAStreamThatIsFloodedEnds: a descendant that left the child's group and is ended by
+// nothing may go on writing.
+func TestAStreamThatIsFloodedEnds(t *testing.T) {
+	flooded := func() *os.File {
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeFiles(from, to) })
+		go func() {
+			for chunk := make([]byte, streamBuffer); ; {
+				if _, err := to.Write(chunk); err != nil {
+					return
+				}
+			}
+		}()
+		return from
+	}
+	c := &Child{out: newStream(flooded(), job.Stdout, 1<<10), err: newStream(nil, job.Stderr, 1<<10)}
+	c.out.begin(func(job.Event) { c.finishStreams() })
+	c.out.read()
+	if kept := c.out.end(); kept.Omitted == 0 {
+		t.Errorf("kept is %d bytes", len(kept.Head)+len(kept.Tail))
+	}
+	f := &frames{File: flooded(), rest: streamBuffer}
+	f.finish()
+	if all, err := io.ReadAll(f); err != nil || len(all) > streamBuffer {
+		t.Errorf("read are %d bytes, %v", len(all), err)
+	}
+}

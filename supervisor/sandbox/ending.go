@@ -63,31 +63,60 @@ func (c *Child) endEarly(status syscall.WaitStatus) {
 	c.frames.complete.Store(true)
 	c.end = end{status, cpu, peak}
 	close(c.over)
+	c.finishStreams()
+}
+
+// finishStreams has what is in the pipes read, and no more.
+func (c *Child) finishStreams() {
 	for _, s := range []*stream{c.out, c.err} {
-		_ = s.file.SetReadDeadline(time.Now()) // read takes what is there, and ends
+		_ = s.file.SetReadDeadline(time.Now()) // read ends; end takes what is there
 	}
 }
 
-// frames is our end of a child's descriptor 3.
+// frames is our end of a child's descriptor 3, for one reader.
 type frames struct {
 	*os.File
 	complete atomic.Bool // all that comes is in the pipe
+	rest     int         // how much of that may still be read, in bytes
 }
 
-func (f *frames) Read(p []byte) (int, error) {
+// finish has what is in the pipe read, and no more.
+func (f *frames) finish() {
+	f.complete.Store(true)
+	_ = f.SetReadDeadline(time.Now()) // wakes who waits; a closed one has been read
+}
+
+// Read closes the file at its end.
+func (f *frames) Read(p []byte) (n int, err error) {
 	if !f.complete.Load() {
-		return f.File.Read(p)
+		n, err = f.File.Read(p)
 	}
+	if f.complete.Load() && n == 0 && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+		n, err = f.readRest(p)
+	}
+	if err != nil {
+		_ = f.Close()
+	}
+	return n, err
+}
+
+// readRest reads what is there, up to what a pipe holds: a descendant may go on writing.
+func (f *frames) readRest(p []byte) (n int, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
-	n := 0
+	if f.rest <= 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(len(p), f.rest)]
 	if controlErr := conn.Control(func(fd uintptr) { n, err = syscall.Read(int(fd), p) }); controlErr != nil {
 		return 0, controlErr
 	}
 	if n <= 0 && (err == nil || errors.Is(err, syscall.EAGAIN)) {
 		return 0, io.EOF
 	}
-	return max(n, 0), err
+	n = max(n, 0)
+	f.rest -= n
+	return n, err
 }

@@ -33,25 +33,23 @@ func newStream(file *os.File, kind job.EventKind, budget int64) *stream {
 	return &stream{file: file, kind: kind, budget: budget, kept: job.NewCapture(budget), emit: func(job.Event) {}}
 }
 
-// read reads the stream to its end, until file is closed, or until its deadline
-// and then what is there.
+// read reads the stream to its end, until file is closed, or until its deadline; what
+// is there then is left to end.
 func (s *stream) read() {
 	conn, err := s.file.SyscallConn()
 	if err != nil {
 		return // it is closed
 	}
-	empty := func(fd uintptr) (ended bool) {
-		for {
+	for n := 1; n > 0; {
+		err := conn.Read(func(fd uintptr) (done bool) {
 			s.mu.Lock()
-			n, err := s.take(fd)
-			s.mu.Unlock()
-			if n == 0 {
-				return !errors.Is(err, syscall.EAGAIN)
-			}
+			defer s.mu.Unlock()
+			n, err = s.take(fd)
+			return n > 0 || !errors.Is(err, syscall.EAGAIN)
+		})
+		if err != nil {
+			return
 		}
-	}
-	if err := conn.Read(empty); errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = conn.Control(func(fd uintptr) { empty(fd) })
 	}
 }
 
