@@ -11,9 +11,11 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
@@ -42,6 +44,7 @@ type launch struct {
 	codeCache   string   // the directory of one; empty if there is none
 	keep        string   // its DENO_DIR, where that is not to go with its directory
 	files       []string // the program's, by their paths; only where it has a workspace
+	file, url   string   // the program's, and the URL that it came from, if it did
 	copies      []string // of these, those that stand for files of the workspace
 	args        []string
 	combined    bool // its streams are one
@@ -52,7 +55,7 @@ type launch struct {
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
-		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.copies, l.args, fmt.Sprint(l.combined),
+		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.file, l.url, l.copies, l.args, fmt.Sprint(l.combined),
 	})
 }
 
@@ -122,8 +125,8 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 	}
-	if len(l.imports) > 0 {
-		text, err := json.Marshal(map[string]any{"imports": l.imports})
+	if len(l.imports) > 0 || l.url != "" {
+		text, err := json.Marshal(map[string]any{"imports": l.imports, "scopes": scopesOf(l, name)})
 		if err != nil {
 			return "", fmt.Errorf("write the import map: %w", err)
 		}
@@ -176,6 +179,27 @@ func besideProgram(l launch, dir, workspace string) map[string]string {
 		imports[fileURL(filepath.Join(workspace, file))] = fileURL(filepath.Join(dir, file))
 	}
 	return imports
+}
+
+// scopesOf adds to an import map that what the program names relative to itself is where
+// it was fetched from.
+func scopesOf(l launch, dir string) map[string]map[string]string {
+	scopes := map[string]map[string]string{}
+	base, err := url.Parse(l.url)
+	if err != nil || l.url == "" {
+		return scopes
+	}
+	imports, up := map[string]string{}, &url.URL{Path: "./"}
+	for at := dir + "/"; ; at = path.Dir(path.Clean(at)) {
+		at = strings.TrimSuffix(at, "/") + "/"
+		imports[fileURL(at)] = base.ResolveReference(up).String()
+		if at == "/" {
+			break
+		}
+		up.Path += "../"
+	}
+	scopes[fileURL(filepath.Join(dir, l.file))] = imports
+	return scopes
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself

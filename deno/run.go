@@ -25,11 +25,17 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	scan, scanned := e.scanners.Of(ctx)
 	defer scanned()
 	var m modules.Module
+	var command modules.Specifier
 	var wrong error
 	inspected := make(chan struct{})
 	go func() { // as long as finding Deno takes
 		defer close(inspected)
-		m, wrong = modules.Inspect(p, scan)
+		if p.Command != "" {
+			command, wrong = modules.ParseCommand(p.Command)
+			m.Name, m.Imports = p.Command, []string{command.Root()}
+		} else {
+			m, wrong = modules.Inspect(p, scan)
+		}
 	}()
 	err = e.locate(ctx, emit)
 	<-inspected
@@ -56,9 +62,18 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 			return unplanned(err, installing)
 		}
 	}
+	if p.Command != "" {
+		if m.Installed, m.Commonjs, err = install.Command(command); err != nil {
+			return unplanned(err, installing)
+		}
+	}
 	var files []string
-	if p.Workspace != "" {
+	if p.Workspace != "" && p.Command == "" {
 		files = append(slices.Sorted(maps.Keys(m.Files)), m.File)
+	}
+	file := ""
+	if p.URL != "" {
+		file = m.File
 	}
 	w, ended, err := e.takeWorker(ctx, launch{
 		permissions: permissions,
@@ -68,6 +83,8 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		install:     install,
 		codeCache:   e.codeCache(ctx, wanted.Modules, install),
 		files:       files,
+		file:        file,
+		url:         p.URL,
 		copies:      m.Copies,
 		args:        p.Args,
 		combined:    p.Combined,

@@ -91,15 +91,20 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 	if files == nil {
 		files = map[string][]byte{}
 	}
-	files[m.File] = []byte(m.Code)
+	path := filepath.Join(w.name, m.File)
+	if m.Installed != "" {
+		path = filepath.Join(filepath.Dir(w.name), ownDir, m.Installed)
+	} else {
+		files[m.File] = []byte(m.Code)
+	}
 	for name, content := range files {
-		path := filepath.Join(w.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+		to := filepath.Join(w.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, content, 0o600)); err != nil {
 			w.Discard()
 			return job.Result{}, fmt.Errorf("write the program's files: %w", err)
 		}
 	}
-	source := map[string]any{"url": fileURL(filepath.Join(w.name, m.File)), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
+	source := map[string]any{"url": fileURL(path), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
 	if p.Path != "" {
 		source["main"] = fileURL(filepath.Join(p.Workspace, p.Path))
 	}
@@ -112,6 +117,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 		w.feed(map[string]any{
 			"source":   source,
 			"commonjs": m.Commonjs,
+			"command":  m.Installed != "",
 			"node":     process,
 			"limit":    limits.Result,
 			"displays": limits.Displays,

@@ -159,6 +159,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
 	}
+	if p, err = withCommand(p); err != nil {
+		return job.Result{}, err
+	}
 	rt, err := e.ready(ctx, streams.Emit)
 	if ctx.Err() != nil {
 		return job.CancelledBefore(""), nil

@@ -136,6 +136,9 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 	if err != nil {
 		return job.Result{}, err
 	}
+	if in != nil && p.Command != "" {
+		return job.Result{}, job.Refuse("a session runs cells, and no package's command: run that without a session")
+	}
 	if in != nil && p.Combined {
 		return job.Result{}, job.Refuse("the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session")
 	}
@@ -337,6 +340,9 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	}
 	if !utf8.ValidString(p.Code) {
 		return nil, p, job.Refuse("the program is not valid UTF-8")
+	}
+	if p.Command != "" && (p.Code != "" || len(p.Files) > 0) {
+		return nil, p, job.Refuse("the command of %q is a program of its own, and takes no code", p.Command)
 	}
 	for _, file := range append(slices.Collect(maps.Keys(p.Files)), cmp.Or(p.Path, ".")) {
 		if !filepath.IsLocal(file) {

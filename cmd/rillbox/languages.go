@@ -4,12 +4,13 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/deno/permission"
 	"rillbox/pyodide"
@@ -63,6 +64,19 @@ func (c *config) permit(language job.Language, permissions permission.Permission
 	}
 }
 
+// importFrom lets programs import modules also from the host of a URL.
+func (c *config) importFrom(address string) error {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" || at.User != nil {
+		return fmt.Errorf("%q is not the URL of a program", address)
+	}
+	if len(c.Engine.AllowImport) == 0 {
+		_, c.Engine.AllowImport = c.Permissions[engineKinds[0].name].ImportHosts()
+	}
+	c.Engine.AllowImport = append(c.Engine.AllowImport, egress.HostPort(at))
+	return nil
+}
+
 // defaultLanguage is the REPL's.
 const defaultLanguage = string(job.Python)
 
@@ -90,22 +104,32 @@ func languageOfFile(path string) job.LanguageInfo {
 	return job.LanguageInfo{}
 }
 
-// scriptLine matches the line by which a script names its interpreter: "#!/usr/bin/env -S deno run".
-var scriptLine = regexp.MustCompile(`^#!\s*(?:\S*/)?([^\s/]+)(?:[ \t]+(?:-\S+[ \t]+)*(\S+))?`)
+// launchers are words of a script's first line that stand before its interpreter.
+var launchers = []string{"env", "npx", "pnpx", "bunx", "pnpm", "yarn", "npm", "dlx", "exec", "run"}
 
-// languageOfScript finds a program's language by its first line; it has no name if that
+// languageOfScript finds a program's language by its #! line; it has no name if that
 // names none.
 func languageOfScript(code string) job.LanguageInfo {
-	found := scriptLine.FindStringSubmatch(code)
-	if found == nil {
+	line, _, _ := strings.Cut(code, "\n")
+	line, found := strings.CutPrefix(line, "#!")
+	if !found {
 		return job.LanguageInfo{}
 	}
-	interpreter := found[1]
-	if interpreter == "env" {
-		interpreter = found[2]
+	for _, word := range strings.Fields(line) {
+		word = path.Base(word)
+		if slices.Contains(launchers, word) || strings.HasPrefix(word, "-") || strings.Contains(word, "=") {
+			continue
+		}
+		word = strings.TrimRight(word, ".0123456789")
+		for _, l := range languages() {
+			if slices.Contains(l.Interpreters, word) {
+				return l
+			}
+		}
+		l, _, _ := job.FindLanguage(languages(), word)
+		return l
 	}
-	l, _, _ := job.FindLanguage(languages(), strings.TrimRight(path.Base(interpreter), ".0123456789"))
-	return l
+	return job.LanguageInfo{}
 }
 
 // languageChoice is the list of languages for help: "javascript or python (js, py)".

@@ -47,7 +47,7 @@ type app struct {
 func execute(args []string) int {
 	a := &app{config: newConfig()}
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(afterModule(root, args))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go cancelOnQuit(cancel)

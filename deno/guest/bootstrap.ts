@@ -27,6 +27,8 @@ interface Request {
   source: Source;
   /** Run the program as CommonJS. */
   commonjs: boolean;
+  /** It is a package's command, whose exports are no value. */
+  command: boolean;
   /** The program will load node:process, or packages that may. */
   node: boolean;
   /** How many bytes the result frame may have, and all displays. */
@@ -36,7 +38,8 @@ interface Request {
 
 const frames = FrameWriter.open();
 frames.send({ type: "ready", protocol: PROTOCOL });
-const { source, commonjs, node, limit, displays } = readRequest() as Request;
+const { source, commonjs, command, node, limit, displays } =
+  readRequest() as Request;
 const screen = new Screen((frame) => frames.sendJSON(frame), displays);
 
 // Taken before the guest's code runs, which may replace it.
@@ -126,7 +129,9 @@ async function loadCommonJS(): Promise<unknown> {
 }
 
 if (node) prepareProcess();
-(commonjs ? loadCommonJS() : loadModule()).then(reportValue).catch(
+(commonjs ? loadCommonJS() : loadModule()).then((value) =>
+  reportValue(command ? undefined : value)
+).catch(
   (thrown: unknown) => {
     reportError(thrown);
     exit(1);

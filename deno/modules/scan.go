@@ -31,9 +31,12 @@ type Module struct {
 	Copies []string
 	// Unfollowed is why the modules of its workspace were not looked at.
 	Unfollowed error
-	Problem    string // where it can't be parsed: "main.js:3:9"; empty if it can
-	TooHard    bool   // parsing it was given up
-	Unparsed   bool   // it was too plain to be parsed; problem is then not known
+	// Installed is where the module of a package's command is, below the plan's directory,
+	// in place of File and Code.
+	Installed string
+	Problem   string // where it can't be parsed: "main.js:3:9"; empty if it can
+	TooHard   bool   // parsing it was given up
+	Unparsed  bool   // it was too plain to be parsed; problem is then not known
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -90,7 +93,10 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	if p.Path != "" {
 		m.File, where = path.Join(path.Dir(p.Path), m.File), filepath.Join(p.Workspace, filepath.FromSlash(p.Path))
 	}
-	m.insertPrelude(found, mainPrelude(where))
+	m.insertPrelude(found, mainPrelude(p.URL, where))
+	for i, specifier := range m.Imports {
+		m.Imports[i] = fromURL(p.URL, specifier)
+	}
 	m.reach(cmp.Or(p.Path, m.Name), beside, found.Beside)
 	if p.Path != "" && m.File == p.Path {
 		m.Copies = append(m.Copies, p.Path)
@@ -130,15 +136,30 @@ func Extensions(language job.Language, name string) ([]string, error) {
 	return []string{extension}, nil
 }
 
-// mainPrelude makes a module the main one, of the file in a workspace, if it is there.
-func mainPrelude(file string) string {
+// mainPrelude makes a module the main one, of a URL or of a file in a workspace, if it is
+// there.
+func mainPrelude(address, file string) string {
 	text := "import.meta.main=true;"
-	if file == "" {
-		return text
+	if file != "" {
+		at := url.URL{Scheme: "file", Path: file}
+		text += fmt.Sprintf("import.meta.filename=%s;import.meta.dirname=%s;", literal(file), literal(filepath.Dir(file)))
+		address = at.String()
 	}
-	address := url.URL{Scheme: "file", Path: file}
-	return text + fmt.Sprintf("import.meta.url=%s;import.meta.filename=%s;import.meta.dirname=%s;",
-		literal(address.String()), literal(file), literal(filepath.Dir(file)))
+	if address != "" {
+		text += fmt.Sprintf("import.meta.url=%s;", literal(address))
+	}
+	return text
+}
+
+// fromURL is a specifier as it is meant by a module at a URL, if that is not empty.
+func fromURL(address, specifier string) string {
+	base, err := url.Parse(address)
+	if err == nil && address != "" && (isRelative(specifier) || strings.HasPrefix(specifier, "/")) {
+		if at, err := base.Parse(specifier); err == nil {
+			return at.String()
+		}
+	}
+	return specifier
 }
 
 // literal is a text as JavaScript writes it.

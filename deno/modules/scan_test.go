@@ -113,7 +113,7 @@ func TestPreludeStandsBeforeTheFirstCode(t *testing.T) {
 		"#! only a line with import.meta and no end": {Line: 1, Column: 43},
 	} {
 		m := Module{Code: code}
-		m.insertPrelude(Scanned{}, mainPrelude(""))
+		m.insertPrelude(Scanned{}, mainPrelude("", ""))
 		want.Text = "import.meta.main=true;"
 		if m.Prelude != want {
 			t.Errorf("%q: have %+v, want %+v", code, m.Prelude, want)

@@ -290,15 +290,22 @@ var defaultImportHosts = []string{
 	"raw.githubusercontent.com:443", "gist.githubusercontent.com:443",
 }
 
+// ImportHosts are the hosts that modules may be imported from: those that were named, or
+// Deno's own choice.
+func (p Permissions) ImportHosts() (everything bool, hosts []string) {
+	if everything, hosts = p.Allowed("import"); everything || len(hosts) > 0 {
+		return everything, hosts
+	}
+	hosts = slices.Clone(defaultImportHosts)
+	if u, err := url.Parse(os.Getenv("JSR_URL")); err == nil && u.Host != "" {
+		hosts = append(hosts, egress.HostPort(u))
+	}
+	return false, hosts
+}
+
 // ImportsFrom says whether modules may be imported from a host (with its port).
 func (p Permissions) ImportsFrom(host string) bool {
-	everything, hosts := p.Allowed("import")
-	if !everything && len(hosts) == 0 {
-		hosts = slices.Clone(defaultImportHosts)
-		if u, err := url.Parse(os.Getenv("JSR_URL")); err == nil && u.Host != "" {
-			hosts = append(hosts, egress.HostPort(u))
-		}
-	}
+	everything, hosts := p.ImportHosts()
 	denied := p.grants["deny-import"]
 	covers := func(listed string) bool { return HostCovers(listed, host) }
 	return (everything || slices.ContainsFunc(hosts, covers)) && !denied.bare && !slices.ContainsFunc(denied.values, covers)

@@ -28,6 +28,8 @@ type LanguageInfo struct {
 	// name. Their letters are names of the language, too: the others than the first say
 	// how a program is parsed.
 	Extensions []string
+	// Interpreters are other words by which the #! line of a script names it.
+	Interpreters []string
 	// Syntaxes are those of these names that change what can be written ("tsx").
 	Syntaxes []string
 
@@ -42,6 +44,11 @@ type LanguageInfo struct {
 	// Mentions are the files beside a program that a file of it may import, by their
 	// paths from the program's directory; more than those it does.
 	Mentions func(file, code string) []string
+	// Commands is the scheme by which a person names the packages whose commands the
+	// language runs, "npm"; empty if it is another's. Module is the code that runs a module
+	// as the program, nil where there is no such thing.
+	Commands string
+	Module   func(name string) (code string, err error)
 	// Continues matches a line of piped input that belongs to the statement before it;
 	// nil matches none.
 	Continues *regexp.Regexp

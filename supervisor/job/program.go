@@ -29,6 +29,12 @@ type Program struct {
 	// Path is where the program's file is in its workspace, "src/main.ts", so that what it
 	// imports and finds by its own place is there; empty if it is not in it.
 	Path string `json:"path,omitempty"`
+	// Command is a package's command to run in place of Code: the package, with a version
+	// or without one, and the command's name if it has several: "eslint@9", "httpie/http".
+	Command string `json:"command,omitempty"`
+	// URL is where the program was fetched from, if it was: what it imports relative to
+	// itself is there.
+	URL string `json:"url,omitempty"`
 	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
 	Args []string `json:"args,omitempty"`
 	// Packages are wanted before the program starts: npm:, jsr: and https:

@@ -26,6 +26,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import beside, display, errors, figures, packages, streams, values
+from . import command as command
 from .errors import HOME
 from .eventloop import Runs
 
@@ -195,6 +196,7 @@ def add_source(program: Program) -> None:
 
 def renew() -> None:
     """Make what the snapshot holds new. No program is needed for it, so none waits for it."""
+    sys.executable = "python"  # what usage messages show; there is no such file
     random.seed()  # the snapshot's would be the same in every run
     os.environ["MPLBACKEND"] = figures.BACKEND
     # finalizeSetup puts "" before what the snapshot has already.

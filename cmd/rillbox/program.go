@@ -1,0 +1,338 @@
+//go:build !windows
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rillbox/cache/egress"
+	"rillbox/supervisor/job"
+	"rillbox/workspace"
+)
+
+// named is a program as the command line names it.
+type named struct {
+	job.Program
+	language job.LanguageInfo
+	file     string    // it is in; empty where there is none
+	module   bool      // it runs a module that may be in the current directory
+	stdin    io.Reader // the program's; nil where the program came from there
+}
+
+// program finds the program that the command line names, and reads it unless it is at a
+// URL.
+func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (n named, err error) {
+	n = named{stdin: os.Stdin}
+	if n.Packages, err = f.allPackages(); err != nil {
+		return n, err
+	}
+	if f.language != "" {
+		if n.language, err = languageNamed(f.language); err != nil {
+			return n, err
+		}
+	}
+	isCode := cmd.Flags().Changed("code")
+	if !isCode && f.module == "" {
+		if len(args) == 0 {
+			return n, errors.New("no program: name a FILE, give -c CODE, or - for standard input\n`rillbox run --help` shows how")
+		}
+		n.file, args = args[0], args[1:]
+	}
+	if len(args) > 0 && args[0] == "--" { // it may still be there, as it had to be
+		args = args[1:]
+	}
+	n.Args = args
+	scheme, rest, _ := strings.Cut(n.file, ":")
+	switch {
+	case f.module != "":
+		return n, n.readModule(f.module)
+	case isCode:
+		return n, n.take(f.code, "", most)
+	case n.file == "-":
+		n.file, n.stdin = "", nil
+		return n, n.read(os.Stdin, "", most)
+	case scheme == "https" || scheme == "http":
+		return n, n.isAt(n.file)
+	case n.isCommand(scheme, rest):
+		return n, nil
+	}
+	if n.file, err = mainFile(n.file); err != nil {
+		return n, err
+	}
+	opened, err := os.Open(n.file)
+	if err != nil {
+		return n, fmt.Errorf("cannot read the program: %w", err)
+	}
+	defer opened.Close()
+	return n, n.read(opened, filepath.Base(n.file), most)
+}
+
+// readModule makes it the program that runs a module.
+func (n *named) readModule(module string) (err error) {
+	for _, l := range languages() {
+		if l.Module != nil && (n.language.Name == "" || n.language.Name == l.Name) {
+			n.language, n.Language, n.module = l, l.Name, true
+			n.Code, err = l.Module(module)
+			return err
+		}
+	}
+	return fmt.Errorf("-m runs modules of Python, and %s has none: name its FILE", n.language.Title)
+}
+
+// afterModule leaves what follows `run -m MODULE` to the program, as Python does: no flag
+// of ours stands there.
+func afterModule(root *cobra.Command, args []string) []string {
+	run, _, err := root.Find([]string{"run"})
+	begin := slices.Index(args, "run") + 1
+	if err != nil || begin == 0 {
+		return args
+	}
+	for i := begin; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") || arg == "-" || arg == "--" {
+			break
+		}
+		name, _, given := strings.Cut(arg, "=")
+		flag := run.Flag(strings.TrimPrefix(name, "--"))
+		if !strings.HasPrefix(arg, "--") { // letters, of which the last may take what follows
+			for letters := arg[1:]; letters != ""; letters = letters[1:] {
+				flag, given = run.Flags().ShorthandLookup(letters[:1]), len(letters) > 1
+				if flag == nil {
+					flag = root.PersistentFlags().ShorthandLookup(letters[:1])
+				}
+				if flag == nil || flag.NoOptDefVal == "" {
+					break
+				}
+			}
+		}
+		switch {
+		case flag == nil || flag.NoOptDefVal != "":
+			continue
+		case !given:
+			i++
+		}
+		if flag.Name == "module" {
+			return slices.Insert(slices.Clone(args), min(i+1, len(args)), "--")
+		}
+	}
+	return args
+}
+
+// isCommand says whether a scheme names packages that have commands: npm, pypi. Then it
+// is that command.
+func (n *named) isCommand(scheme, command string) bool {
+	for _, l := range languages() {
+		if l.Commands != "" && l.Commands == scheme {
+			n.language, n.Language, n.Command, n.file = l, l.Name, command, ""
+			return true
+		}
+	}
+	return false
+}
+
+// isAt makes it the program at a URL, in the language that its path tells.
+func (n *named) isAt(address string) error {
+	at, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("%q is not the URL of a program", address)
+	}
+	n.URL, n.file, n.Name = address, "", path.Base(at.Path)
+	return n.tell(languageOfFile(n.Name))
+}
+
+func (n *named) read(source io.Reader, name string, most int64) error {
+	code, err := io.ReadAll(io.LimitReader(source, most+1)) // there can be no end of it
+	if err != nil {
+		return fmt.Errorf("cannot read the program: %w", err)
+	}
+	return n.take(string(code), name, most)
+}
+
+// take makes it the program of a text, in a file of that name if it has one.
+func (n *named) take(code, name string, most int64) error {
+	n.Code = strings.TrimPrefix(code, byteOrderMark)
+	if err := checkProgram(n.Code, most); err != nil {
+		return err
+	}
+	told := languageOfFile(name)
+	n.Name = name
+	if told.Name == "" {
+		told, n.Name = languageOfScript(n.Code), ""
+	}
+	return n.tell(told)
+}
+
+// tell says what language its name or its text is of; another may have been asked for.
+func (n *named) tell(l job.LanguageInfo) error {
+	switch {
+	case n.language.Name == "" && l.Name == "":
+		return fmt.Errorf("cannot tell the program's language; say it with -l: %s", languageChoice())
+	case n.language.Name == "":
+		n.language = l
+	case n.language.Name != l.Name:
+		n.Name = ""
+	}
+	n.Language = n.language.Name
+	return nil
+}
+
+// programKind is the cache's kind for programs at URLs.
+const programKind = "program"
+
+// fetch reads a program that is at a URL: as it is now or, without a network, as it was.
+func (n *named) fetch(ctx context.Context, e *engines, emit func(job.Event), most int64) error {
+	emit(job.Event{Kind: job.Stage, Text: "fetching " + n.URL})
+	dir, err := os.MkdirTemp("", "rillbox-program-")
+	if err != nil {
+		return fmt.Errorf("cannot keep the program: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "program")
+	err = e.cache.Download(ctx, egress.Source{URL: n.URL, MaxBytes: most, NoResume: true}, file, nil)
+	if egress.IsOffline(err) {
+		kept, missing := e.cache.Get(programKind, n.URL)
+		if missing != nil {
+			return egress.NotCached(n.URL)
+		}
+		file, err = kept, nil
+	} else if err == nil {
+		var opened *os.File
+		if opened, err = os.Open(file); err == nil {
+			_, err = e.cache.Put(ctx, programKind, n.URL, opened)
+			_ = opened.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot fetch the program: %w", err)
+	}
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the program: %w", err)
+	}
+	if err := n.take(string(code), n.Name, most); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// mainFile is the file to run where a path names a directory; else it is that path.
+func mainFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return path, nil // opening it says what is wrong
+	}
+	names := []string{"__main__.py"}
+	for _, stem := range []string{"main", "index"} {
+		for _, l := range languages() {
+			for _, extension := range l.Extensions {
+				names = append(names, stem+extension)
+			}
+		}
+	}
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(path, name)); err == nil && info.Mode().IsRegular() {
+			return filepath.Join(path, name), nil
+		}
+	}
+	return "", fmt.Errorf("%s is a directory without a main program: it would be one of %s", path, strings.Join(names, ", "))
+}
+
+// allPackages are those that were asked for, also in files.
+func (f *programFlags) allPackages() ([]string, error) {
+	packages := slices.Clone(f.packages)
+	for _, path := range f.requirements {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the requirements: %w", err)
+		}
+		for i, line := range strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
+			line, _, _ = strings.Cut(" "+strings.TrimRight(line, "\r"), " #")
+			line = strings.TrimSpace(line)
+			switch {
+			case line == "":
+			case strings.HasPrefix(line, "-"), strings.HasSuffix(line, "\\"):
+				return nil, fmt.Errorf("%s, line %d: %q is not a package; options of pip's have settings here (rillbox config --help)", path, i+1, line)
+			default:
+				packages = append(packages, line)
+			}
+		}
+	}
+	return packages, nil
+}
+
+// warnOfFlags tells of arguments of the program that look like flags of ours.
+func warnOfFlags(ours *pflag.FlagSet, args []string, file string) {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if flag := ours.Lookup(name); flag != nil && strings.HasPrefix(arg, "--") && name != "help" {
+			fmt.Fprintf(os.Stderr, "rillbox: --%s goes to the program, as what follows it does: for rillbox's own, put it before %s\n", name, cmp.Or(file, "the program"))
+		}
+	}
+}
+
+// findModules adds the modules that the program imports from beside it; where its file is
+// in the workspace, it says where.
+func (n *named) findModules() error {
+	file := n.file
+	switch {
+	case n.module:
+		file = "."
+	case file == "":
+		return nil
+	}
+	path, err := filepath.EvalSymlinks(file)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot find the program's directory: %w", err)
+	}
+	if n.module {
+		path = filepath.Join(path, "-m") // which no module is called
+	}
+	if within, err := filepath.Rel(n.Workspace, path); n.Workspace != "" && err == nil && filepath.IsLocal(within) {
+		n.Path = filepath.ToSlash(within)
+		return nil
+	}
+	name := filepath.Base(path)
+	if n.language.Mentions == nil || len(n.language.Mentions(name, n.Code)) == 0 {
+		return nil
+	}
+	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	n.Files, err = dir.Modules(name, n.Code, n.language.Mentions)
+	return err
+}
+
+// byteOrderMark is what some editors of Windows begin a file with.
+const byteOrderMark = "\uFEFF"
+
+// checkProgram says what is wrong with a program's text.
+func checkProgram(code string, most int64) error {
+	if int64(len(code)) > most {
+		return fmt.Errorf("the program has more than %s, which is all that it may have: put data into files, or into its standard input", formatSize(most))
+	}
+	for i, line := range strings.Split(code, "\n") {
+		if !utf8.ValidString(line) {
+			return fmt.Errorf("the program is not UTF-8 text (line %d): save it as UTF-8", i+1)
+		}
+	}
+	return nil
+}
