@@ -105,8 +105,11 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 		}
 	}
 	source := map[string]any{"url": fileURL(path), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
-	if p.Path != "" {
+	switch {
+	case p.Path != "":
 		source["main"] = fileURL(filepath.Join(p.Workspace, p.Path))
+	case p.URL != "":
+		source["main"] = p.URL
 	}
 	var started time.Time
 	begin := func() {

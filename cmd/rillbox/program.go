@@ -31,6 +31,7 @@ type named struct {
 	file     string    // it is in; empty where there is none
 	module   bool      // it runs a module that may be in the current directory
 	stdin    io.Reader // the program's; nil where the program came from there
+	notebook *notebook // whose cells it is, if there is one
 }
 
 // program finds the program that the command line names, and reads it unless it is at a
@@ -78,7 +79,26 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (n nam
 		return n, fmt.Errorf("cannot read the program: %w", err)
 	}
 	defer opened.Close()
+	if filepath.Ext(n.file) == ".ipynb" {
+		return n, n.readNotebook(opened)
+	}
 	return n, n.read(opened, filepath.Base(n.file), most)
+}
+
+func (n *named) readNotebook(source io.Reader) error {
+	read, language, err := readNotebook(source)
+	if err != nil {
+		return fmt.Errorf("cannot read the notebook %s: %w", n.file, err)
+	}
+	if len(n.Args) > 0 {
+		return fmt.Errorf("a notebook takes no arguments: %q", n.Args)
+	}
+	told, _, found := job.FindLanguage(languages(), language)
+	if !found && language != "" && n.language.Name == "" {
+		return fmt.Errorf("the notebook %s is of %s, which can't be run here; say another language with -l", n.file, language)
+	}
+	n.notebook, n.Code = read, read.code()
+	return n.tell(told)
 }
 
 // readModule makes it the program that runs a module.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +48,8 @@ type runFlags struct {
 	programFlags
 	code   string
 	module string
+	out    string
+	watch  bool
 	json   bool
 }
 
@@ -99,7 +102,9 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	set := cmd.Flags()
 	set.StringVarP(&f.code, "code", "c", "", "run `CODE`; needs -l")
 	set.StringVarP(&f.module, "module", "m", "", "run `MODULE` as python -m does, with all that follows as its arguments")
+	set.StringVarP(&f.out, "out", "o", "", "write the notebook with its cells' outputs to `FILE`")
 	f.bind(set, "")
+	set.BoolVar(&f.watch, "watch", false, "run it again whenever its file or a module beside it changes")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
 	set.SetInterspersed(false) // what follows the program is its own
@@ -130,14 +135,26 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
+	if program.notebook != nil {
+		a.config.Limits.SessionIdle, a.config.Limits.MaxSessionIdle = unlimited, unlimited
+	} else if f.out != "" {
+		return usageError{errors.New("--out writes a notebook, and the program is none: want a FILE.ipynb")}
+	}
 	a.config.Engine.Warm, a.config.Engine.LeaveImages = 0, true
 	engines, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer engines.Close()
-	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
+	if f.watch {
+		return a.watch(ctx, engines, program, f, func() (named, error) { return f.program(cmd, args, a.config.Limits.Code) })
+	}
+	return a.runOnce(ctx, engines, program, f)
+}
 
+// runOnce runs a program to its end, and shows what comes of it.
+func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *runFlags) error {
+	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
 	out := terminal.NewOutput(a.quiet)
 	if f.json {
 		out = &terminal.Output{Progress: terminal.NewProgress(a.quiet)}
@@ -151,6 +168,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := program.findModules(); err != nil {
 		return usageError{err}
 	}
+	if program.notebook != nil {
+		return a.runNotebook(ctx, engines, out, program, f)
+	}
 	running, stopRun := context.WithCancel(ctx)
 	defer stopRun()
 	out.Stop = stopRun
@@ -162,6 +182,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	out.End()
 	if out.Failed != nil {
 		return out.Failed
+	}
+	if errors.Is(context.Cause(ctx), errChanged) {
+		return errChanged
 	}
 	if err != nil {
 		if ctx.Err() != nil {

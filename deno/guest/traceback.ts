@@ -12,7 +12,7 @@ import { abbreviate } from "./value.ts";
 export interface Source {
   /** Where its module is: a file URL. */
   url: string;
-  /** Where the program's file is in its workspace, if it is there: a file URL. */
+  /** Where the program's file is in its workspace, or came from: a URL. */
   main?: string;
   /** The directory of the program's own files, a URL; none where it is a cell. */
   directory?: string;

@@ -1,0 +1,224 @@
+//go:build !windows
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rillbox/cmd/rillbox/terminal"
+	"rillbox/supervisor"
+	"rillbox/supervisor/job"
+)
+
+// maxNotebook is how large a notebook's file may be, in bytes: it may hold pictures.
+const maxNotebook = 64 << 20
+
+// notebook is a Jupyter notebook of format 4 (nbformat.readthedocs.io), as it is read;
+// what we don't know is kept as it is.
+type notebook struct {
+	all   map[string]any
+	cells []map[string]any // those of code
+}
+
+// readNotebook reads a notebook, and says in which language its kernel is.
+func readNotebook(source io.Reader) (n *notebook, language string, err error) {
+	text, err := io.ReadAll(io.LimitReader(source, maxNotebook+1))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(text) > maxNotebook {
+		return nil, "", fmt.Errorf("it has more than %s", formatSize(maxNotebook))
+	}
+	n = &notebook{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&n.all); err != nil {
+		return nil, "", fmt.Errorf("it is not a notebook: %w", err)
+	}
+	cells, ok := n.all["cells"].([]any)
+	if version := fmt.Sprint(n.all["nbformat"]); !ok || version != "4" {
+		return nil, "", errors.New("it is not a notebook of format 4: save it in that format (jupyter nbconvert --to notebook)")
+	}
+	for i, one := range cells {
+		cell, ok := one.(map[string]any)
+		if !ok {
+			return nil, "", fmt.Errorf("its cell %d is not a cell", i+1)
+		}
+		if cell["cell_type"] == "code" {
+			n.cells = append(n.cells, cell)
+		}
+	}
+	metadata, _ := n.all["metadata"].(map[string]any)
+	for _, path := range [][2]string{{"kernelspec", "language"}, {"language_info", "name"}, {"kernelspec", "name"}} {
+		info, _ := metadata[path[0]].(map[string]any)
+		if name, ok := info[path[1]].(string); ok && language == "" {
+			language = name
+		}
+	}
+	return n, language, nil
+}
+
+// sourceOf is a cell's code, which is kept as a text or as its lines.
+func sourceOf(cell map[string]any) string {
+	switch source := cell["source"].(type) {
+	case string:
+		return source
+	case []any:
+		var code strings.Builder
+		for _, line := range source {
+			text, _ := line.(string)
+			code.WriteString(text)
+		}
+		return code.String()
+	}
+	return ""
+}
+
+// code is that of all cells, for a look at what they may import.
+func (n *notebook) code() string {
+	var all []string
+	for _, cell := range n.cells {
+		all = append(all, sourceOf(cell))
+	}
+	return strings.Join(all, "\n")
+}
+
+// mayFail says that a cell is marked as one that raises an error.
+func mayFail(cell map[string]any) bool {
+	metadata, _ := cell["metadata"].(map[string]any)
+	tags, _ := metadata["tags"].([]any)
+	return slices.Contains(tags, any("raises-exception"))
+}
+
+// put writes down what came of a cell, the number-th that ran.
+func put(cell map[string]any, number int, r job.Result) {
+	outputs := []any{}
+	for name, stream := range map[string]job.Captured{"stdout": r.Stdout, "stderr": r.Stderr} {
+		if text := stream.String(); text != "" {
+			outputs = append(outputs, map[string]any{"output_type": "stream", "name": name, "text": lines(text)})
+		}
+	}
+	slices.SortFunc(outputs, func(a, b any) int { // stdout first
+		return strings.Compare(b.(map[string]any)["name"].(string), a.(map[string]any)["name"].(string))
+	})
+	for i, display := range r.Displays {
+		data := map[string]any{}
+		for kind, content := range display {
+			if strings.HasPrefix(kind, "text/") || kind == "image/svg+xml" {
+				data[kind] = lines(content)
+			} else if data[kind] = any(content); strings.HasSuffix(kind, "json") && json.Valid([]byte(content)) {
+				data[kind] = json.RawMessage(content)
+			}
+		}
+		output := map[string]any{"output_type": "display_data", "data": data, "metadata": map[string]any{}}
+		if i == len(r.Displays)-1 && r.Value != nil {
+			output["output_type"], output["execution_count"] = "execute_result", number
+		}
+		outputs = append(outputs, output)
+	}
+	if e := r.Error; e != nil {
+		traceback := strings.Split(strings.TrimRight(e.Traceback, "\n"), "\n")
+		outputs = append(outputs, map[string]any{"output_type": "error", "ename": e.Name, "evalue": e.Message, "traceback": traceback})
+	}
+	cell["outputs"], cell["execution_count"] = outputs, number
+}
+
+// lines are a text as a notebook keeps it, each line with its end.
+func lines(text string) []string {
+	all := strings.SplitAfter(strings.ToValidUTF8(text, "\uFFFD"), "\n")
+	return slices.DeleteFunc(all, func(line string) bool { return line == "" })
+}
+
+// write writes the notebook as Jupyter does: keys in order, one blank for each level.
+func (n *notebook) write(to io.Writer) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(n.all)
+}
+
+// save replaces a file by the notebook.
+func (n *notebook) save(path string) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".rillbox-*.ipynb")
+	if err == nil {
+		defer os.Remove(temporary.Name())
+		err = errors.Join(n.write(temporary), temporary.Chmod(0o644), temporary.Close())
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the notebook: %w", err)
+	}
+	return nil
+}
+
+// runNotebook runs the cells of a notebook in a session, up to one that fails, and writes
+// the notebook with what came of them, if that is asked for.
+func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output, n named, f *runFlags) error {
+	info, err := e.CreateSession(ctx, supervisor.SessionRequest{Language: n.Language, Packages: n.Packages}, out.Emit)
+	if err != nil {
+		return err
+	}
+	if len(n.Files) > 0 {
+		files, err := e.Workspace(ctx, "", info.ID)
+		if err == nil {
+			err = files.WriteAll(n.Files)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot place the notebook's modules: %w", err)
+		}
+	}
+	pictures := &terminal.Gallery{Dir: filepath.Dir(n.file), Name: strings.TrimSuffix(filepath.Base(n.file), ".ipynb"), Session: true}
+	var status error
+	for i, cell := range n.notebook.cells {
+		code := sourceOf(cell)
+		if strings.TrimSpace(code) == "" {
+			continue
+		}
+		if err := checkProgram(code, a.config.Limits.Code); err != nil {
+			return usageError{fmt.Errorf("cell %d: %w", i+1, err)}
+		}
+		cellProgram := job.Program{Language: n.Language, Code: code, Name: fmt.Sprintf("cell-%d%s", i+1, n.language.Extensions[0]), Echo: true}
+		result, err := e.Run(ctx, cellProgram, supervisor.Call{Session: info.ID, Streams: job.Streams{Emit: out.Emit}})
+		out.End()
+		switch {
+		case out.Failed != nil:
+			return out.Failed
+		case ctx.Err() != nil:
+			return exitStatus(statusCancelled)
+		case err != nil:
+			return err
+		}
+		put(cell, i+1, result)
+		if !f.json {
+			out.Display(pictures, result.Displays)
+			out.Report(result)
+			out.EndLine(os.Stdout)
+		}
+		if status = statusOf(result); status != nil && !mayFail(cell) {
+			break
+		}
+		status = nil
+	}
+	if f.out != "" {
+		if err := n.notebook.save(f.out); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		if err := n.notebook.write(os.Stdout); err != nil {
+			return fmt.Errorf("cannot write the notebook: %w", err)
+		}
+	}
+	return status
+}
