@@ -47,7 +47,10 @@ type launch struct {
 	file, url   string   // the program's, and the URL that it came from, if it did
 	copies      []string // of these, those that stand for files of the workspace
 	args        []string
-	combined    bool // its streams are one
+	combined    bool              // its streams are one
+	check       string            // the program's file, whose types are only checked
+	checked     map[string][]byte // for that, all of its files
+	jsx         map[string]string // and how its JSX is made
 }
 
 // purpose is all that a child is made for as one comparable value: one made for
@@ -55,7 +58,7 @@ type launch struct {
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
 		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
-		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.file, l.url, l.copies, l.args, fmt.Sprint(l.combined),
+		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.file, l.url, l.copies, l.args, fmt.Sprint(l.combined), l.check, l.checked, l.jsx,
 	})
 }
 
@@ -111,10 +114,12 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		return "", fmt.Errorf("make the run's directory: %w", err)
 	}
 	files := map[string][]byte{}
-	args := []string{
-		"run", "--quiet", "--no-config", "--node-modules-dir=none", "--no-prompt", "--cached-only",
-		"--v8-flags=--max-old-space-size=" + strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10),
+	args := []string{"run", "--no-prompt", "--no-config"}
+	if l.check != "" {
+		args = []string{"check"}
 	}
+	args = append(args, "--quiet", "--node-modules-dir=none", "--cached-only",
+		"--v8-flags=--max-old-space-size="+strconv.FormatInt(max(e.options.Limits.Memory>>20, 16), 10))
 	if l.keep == "" {
 		if l.codeCache == "" {
 			args = append(args, "--no-code-cache")
@@ -151,16 +156,37 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 	} else {
 		args = append(args, "--no-lock")
 	}
-	for file, content := range files {
-		if err := os.WriteFile(filepath.Join(ownPath, file), content, 0o600); err != nil {
-			return "", fmt.Errorf("write the run's files: %w", err)
+	if err := writeFiles(ownPath, files); err != nil {
+		return "", err
+	}
+	if l.check != "" {
+		text, err := json.Marshal(map[string]any{"compilerOptions": l.jsx})
+		if err == nil {
+			err = errors.Join(writeFiles(ownPath, map[string][]byte{checkConfig: text}), writeFiles(filepath.Join(dir, programDir), l.checked))
+		}
+		if err != nil {
+			return "", err
+		}
+		args = append(args, l.permissions.Imports().Args()...)
+		args = append(args, "--config="+filepath.Join(own, checkConfig), filepath.Join(name, l.check))
+	} else {
+		args = append(args, e.flags(l.permissions, around, own, name)...)
+		args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
+	}
+	c.Args, c.Env, c.OwnDir, c.WorkDir, c.Cwd, c.Combined = append(args, l.args...), env, ownPath, l.workspace, cwd, l.combined
+	c.JoinLater = l.entry == "" && l.check == "" // only the bootstrap module waits until it is asked to run others' code
+	return name, nil
+}
+
+// writeFiles writes files, by their paths below a directory.
+func writeFiles(dir string, files map[string][]byte) error {
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			return fmt.Errorf("write the run's files: %w", err)
 		}
 	}
-	args = append(args, e.flags(l.permissions, around, own, name)...)
-	args = append(args, filepath.Join(guest, cmp.Or(l.entry, "bootstrap.js")))
-	c.Args, c.Env, c.OwnDir, c.WorkDir, c.Cwd, c.Combined = append(args, l.args...), env, ownPath, l.workspace, cwd, l.combined
-	c.JoinLater = l.entry == "" // only the bootstrap module waits until it is asked to run others' code
-	return name, nil
+	return nil
 }
 
 // besideProgram adds to an import map that what the program names relative to

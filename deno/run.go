@@ -75,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	if p.URL != "" {
 		file = m.File
 	}
-	w, ended, err := e.takeWorker(ctx, launch{
+	l := launch{
 		permissions: permissions,
 		workspace:   p.Workspace,
 		readOnly:    p.ReadOnly,
@@ -88,7 +88,18 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		copies:      m.Copies,
 		args:        p.Args,
 		combined:    p.Combined,
-	})
+	}
+	if p.Check {
+		wrong, err := e.check(ctx, p, m, l)
+		if err != nil {
+			return job.Result{}, err
+		}
+		if wrong != nil {
+			wrong.Packages, wrong.Installing = install.Packages, installing
+			return *wrong, nil
+		}
+	}
+	w, ended, err := e.takeWorker(ctx, l)
 	defer ended()
 	if err != nil {
 		return job.Result{}, err

@@ -5,11 +5,9 @@ package deno
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -97,12 +95,9 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 	} else {
 		files[m.File] = []byte(m.Code)
 	}
-	for name, content := range files {
-		to := filepath.Join(w.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, content, 0o600)); err != nil {
-			w.Discard()
-			return job.Result{}, fmt.Errorf("write the program's files: %w", err)
-		}
+	if err := writeFiles(w.dir, files); err != nil {
+		w.Discard()
+		return job.Result{}, err
 	}
 	source := map[string]any{"url": fileURL(path), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
 	switch {

@@ -136,6 +136,9 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 	if err != nil {
 		return job.Result{}, err
 	}
+	if in != nil && p.Check {
+		return job.Result{}, job.Refuse("the types of a session's cells are not checked: run the program without a session")
+	}
 	if in != nil && p.Command != "" {
 		return job.Result{}, job.Refuse("a session runs cells, and no package's command: run that without a session")
 	}
@@ -340,6 +343,12 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	}
 	if !utf8.ValidString(p.Code) {
 		return nil, p, job.Refuse("the program is not valid UTF-8")
+	}
+	if i := slices.IndexFunc(s.languages, func(l job.LanguageInfo) bool { return l.Name == p.Language }); p.Check && !s.languages[i].Typed {
+		return nil, p, job.Refuse("programs in %s have no types that could be checked before they run", s.languages[i].Title)
+	}
+	if p.Command != "" && p.Check {
+		return nil, p, job.Refuse("the types of %q are not checked: it is a package's command", p.Command)
 	}
 	if p.Command != "" && (p.Code != "" || len(p.Files) > 0) {
 		return nil, p, job.Refuse("the command of %q is a program of its own, and takes no code", p.Command)

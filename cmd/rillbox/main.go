@@ -63,7 +63,8 @@ func execute(args []string) int {
 		return statusPipe
 	}
 	terminal.PrintError(err)
-	if usage := (usageError{}); !a.parsed || errors.As(err, &usage) {
+	refused := (*job.ProgramError)(nil)
+	if usage := (usageError{}); !a.parsed || errors.As(err, &usage) || errors.As(err, &refused) {
 		return statusUsage
 	}
 	return statusBroken

@@ -145,8 +145,8 @@ func afterModule(root *cobra.Command, args []string) []string {
 		case !given:
 			i++
 		}
-		if flag.Name == "module" {
-			return slices.Insert(slices.Clone(args), min(i+1, len(args)), "--")
+		if flag.Name == "module" && i < len(args) {
+			return slices.Insert(slices.Clone(args), i+1, "--")
 		}
 	}
 	return args

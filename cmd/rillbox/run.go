@@ -50,17 +50,23 @@ type runFlags struct {
 	module string
 	out    string
 	watch  bool
+	check  bool
 	json   bool
 }
 
 func newRunCommand(a *app) *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run [flags] {FILE | DIR | -c CODE | -} [ARG...]",
+		Use:   "run [flags] {FILE | DIR | URL | npm:NAME | pypi:NAME | -m MODULE | -c CODE | -} [ARG...]",
 		Short: "Run a program",
 		Long: `Run a program: a file, a directory's main one (__main__.py, main.ts and so on),
-code on the command line (-c), or standard input (-). What follows it are the
-program's arguments; flags of rillbox stand before it.
+what is at a URL, a package's command (npm:cowsay, pypi:tabulate; with a version
+or another command of it as npm:eslint@9/eslint, pypi:httpie==3.2.4/http), a
+module of Python's (-m), code on the command line (-c), or standard input (-).
+What follows it are the program's arguments; flags of rillbox stand before it.
+
+Of a Jupyter notebook (FILE.ipynb) the cells are run one after the other, up to
+one that fails; --out FILE keeps the notebook with their outputs.
 
 The language is told by -l, by the file's extension:
 ` + extensionList() + `, or by its #! line. Packages are found by the program's
@@ -90,7 +96,9 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 		Example: `  rillbox run report.py                              a file
   rillbox run report.py --year 2026                  with arguments for the program
   rillbox run -l py -c 'print(input())' < notes.txt  code, and its standard input
-  curl -s https://example.com/x.ts | rillbox run -l ts -
+  rillbox run npm:cowsay hello                       a package's command
+  rillbox run -m json.tool < data.json               a module, as python -m does
+  rillbox run --check --watch main.ts                types first; again at each change
   rillbox run -p 'pandas<3' -p openpyxl report.py    packages beside those imported
   rillbox run --permissions '--allow-net=api.github.com' stars.ts
   rillbox run --workspace ./data clean.py            reads and writes the files in ./data
@@ -104,6 +112,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	set.StringVarP(&f.module, "module", "m", "", "run `MODULE` as python -m does, with all that follows as its arguments")
 	set.StringVarP(&f.out, "out", "o", "", "write the notebook with its cells' outputs to `FILE`")
 	f.bind(set, "")
+	set.BoolVar(&f.check, "check", false, "check the types of TypeScript before it runs, as Deno does")
 	set.BoolVar(&f.watch, "watch", false, "run it again whenever its file or a module beside it changes")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
@@ -154,6 +163,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 
 // runOnce runs a program to its end, and shows what comes of it.
 func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *runFlags) error {
+	program.Check = f.check
 	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
 	out := terminal.NewOutput(a.quiet)
 	if f.json {

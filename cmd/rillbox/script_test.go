@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +39,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, scriptEnvironment(t, env.WorkDir)...)
+			env.Values[websiteKey{}] = &websites{}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "website": website},
 		Condition: func(name string) (bool, error) {
 			if name != "namespaces" {
 				return false, fmt.Errorf("there is no condition %q", name)
@@ -76,6 +79,36 @@ func scriptEnvironment(t *testing.T, work string) []string {
 	}
 	return env
 }
+
+// website runs "website DIR": the directory is at $URL from then on, until the next
+// website, or the end.
+func website(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: website [DIR]")
+	}
+	if earlier, ok := ts.Value(websiteKey{}).(*websites); ok && earlier.open != nil {
+		earlier.open.Close()
+		earlier.open = nil
+	}
+	if len(args) == 0 {
+		return
+	}
+	files := http.FileServer(http.Dir(ts.MkAbs(args[0])))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".ts") {
+			w.Header().Set("Content-Type", "text/typescript")
+		}
+		files.ServeHTTP(w, r)
+	}))
+	ts.Setenv("URL", site.URL)
+	ts.Value(websiteKey{}).(*websites).open = site
+	ts.Defer(site.Close)
+}
+
+// websites is the one that a script has.
+type websites struct{ open *httptest.Server }
+
+type websiteKey struct{}
 
 // status runs "status N COMMAND…": the command must exit with that status.
 func status(ts *testscript.TestScript, neg bool, args []string) {

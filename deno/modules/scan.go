@@ -31,6 +31,10 @@ type Module struct {
 	Copies []string
 	// Unfollowed is why the modules of its workspace were not looked at.
 	Unfollowed error
+	// Checked are all files as they are, for a check of their types, and JSX the package
+	// that makes their JSX; empty where none is asked for.
+	Checked map[string][]byte
+	JSX     string
 	// Installed is where the module of a package's command is, below the plan's directory,
 	// in place of File and Code.
 	Installed string
@@ -98,6 +102,9 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 		m.Imports[i] = fromURL(p.URL, specifier)
 	}
 	m.reach(cmp.Or(p.Path, m.Name), beside, found.Beside)
+	if p.Check {
+		m.prepareCheck(p, beside)
+	}
 	if p.Path != "" && m.File == p.Path {
 		m.Copies = append(m.Copies, p.Path)
 	}

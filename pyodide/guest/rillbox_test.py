@@ -11,11 +11,23 @@ import struct
 import sys
 import tempfile
 import unittest
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from rillbox import beside, display, errors, figures, names, packages, runner, session, values
+from rillbox import (
+    beside,
+    command,
+    display,
+    errors,
+    figures,
+    names,
+    packages,
+    runner,
+    session,
+    values,
+)
 
 
 class Values(unittest.TestCase):
@@ -403,6 +415,27 @@ class Names(unittest.TestCase):
         ):
             with self.subTest(code), self.assertRaises(names.MetadataError):
                 names.inline_metadata(code)
+
+
+class Command(unittest.TestCase):
+    def test_chooses_a_command(self) -> None:
+        def chosen(project: str, name: str, *commands: str) -> str:
+            entries = {key: EntryPoint(key, "m:f", "console_scripts") for key in commands}
+            try:
+                return command._choose(entries, project, name).name
+            except SystemExit as end:
+                return str(end)
+
+        self.assertEqual(chosen("tool", "", "other", "tool"), "tool")
+        self.assertEqual(chosen("My.Tool", "", "other", "my-tool"), "my-tool")
+        self.assertEqual(chosen("tool", "", "only"), "only")
+        self.assertEqual(chosen("tool", "b", "a", "b"), "b")
+        self.assertEqual(
+            chosen("tool", "", "a", "b"), "tool has several commands: pypi:tool/a, pypi:tool/b"
+        )
+        self.assertEqual(chosen("tool", "c", "a"), "tool has no command c: pypi:tool/a")
+        self.assertIn("has no commands", chosen("tool", ""))
+        self.assertIn("has no commands", chosen("tool", "x"))
 
 
 class Beside(unittest.TestCase):

@@ -44,6 +44,8 @@ type LanguageInfo struct {
 	// Mentions are the files beside a program that a file of it may import, by their
 	// paths from the program's directory; more than those it does.
 	Mentions func(file, code string) []string
+	// Typed says that its programs' types can be checked.
+	Typed bool
 	// Commands is the scheme by which a person names the packages whose commands the
 	// language runs, "npm"; empty if it is another's. Module is the code that runs a module
 	// as the program, nil where there is no such thing.

@@ -35,6 +35,8 @@ type Program struct {
 	// URL is where the program was fetched from, if it was: what it imports relative to
 	// itself is there.
 	URL string `json:"url,omitempty"`
+	// Check has its types checked before it runs, where its language has such.
+	Check bool `json:"check,omitempty"`
 	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
 	Args []string `json:"args,omitempty"`
 	// Packages are wanted before the program starts: npm:, jsr: and https:
