@@ -150,9 +150,11 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		if err := l.install.Complete(); err != nil {
 			return "", err
 		}
-		if err := modules.ShowModules(around, l.install.Dir, denoPath, denoDir); err != nil {
+		readable, err := modules.ShowModules(around, l.install.Dir, denoPath, denoDir)
+		if err != nil {
 			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
+		l.permissions = l.permissions.With("allow-read", readable...)
 	} else {
 		args = append(args, "--no-lock")
 	}

@@ -112,11 +112,12 @@ func (s *session) command(o job.SessionOptions, c *sandbox.Command, guest string
 		return err
 	}
 	denoDir := around.See(denoPath, filepath.Join(permission.RunName, "deno"), launcher.Read|launcher.Write)
-	if err := modules.ShowModules(around, modulesPath, denoPath, denoDir); err != nil {
+	readable, err := modules.ShowModules(around, modulesPath, denoPath, denoDir)
+	if err != nil {
 		return fmt.Errorf("make the session's directory: %w", err)
 	}
 	around.Dial()
-	permissions, cwd := s.permissions, o.Workspace
+	permissions, cwd := s.permissions.With("allow-read", readable...), o.Workspace
 	if cwd != "" {
 		cwd = around.Workspace(cwd, o.ReadOnly)
 		permissions = permissions.WithWorkspace(cwd, o.ReadOnly)

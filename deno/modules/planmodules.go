@@ -69,22 +69,28 @@ func MakeDenoDir(dir string) error {
 
 // ShowModules lets a child find a plan's modules, npm's and those of URLs, in its
 // DENO_DIR, which it calls name. Deno takes as modules only what is below its own
-// directory when links are followed.
-func ShowModules(around *permission.Surroundings, modules, denoDir, name string) error {
+// directory when links are followed. readable are the child's names for the directory of
+// npm's packages, whose code reads files of its own: data, templates, WebAssembly.
+func ShowModules(around *permission.Surroundings, modules, denoDir, name string) (readable []string, err error) {
 	for _, kind := range []string{"npm", "remote"} {
-		from, at := filepath.Join(modules, kind), filepath.Join(denoDir, kind)
-		around.See(from, filepath.Join(name, kind), launcher.Read)
-		var err error
+		from, at, as := filepath.Join(modules, kind), filepath.Join(denoDir, kind), filepath.Join(name, kind)
+		around.See(from, as, launcher.Read)
 		if around.OwnRoot() {
 			err = os.Mkdir(at, 0o700)
 		} else {
 			err = os.Symlink(from, at)
 		}
 		if err != nil && !(around.OwnRoot() && errors.Is(err, fs.ErrExist)) {
-			return err
+			return nil, err
+		}
+		if kind == "npm" {
+			readable = append(readable, as)
+			if !around.OwnRoot() { // Deno asks for what the link leads to
+				readable = append(readable, from)
+			}
 		}
 	}
-	return nil
+	return readable, nil
 }
 
 // cachedURL is where Deno keeps a URL's content: remote/{scheme}/{host}, with
