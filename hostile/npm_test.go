@@ -9,6 +9,7 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -266,6 +267,7 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 		name, code    string
 		grants        []string
 		asked         bool // the control is who asks for it, not who may do anything
+		walls         bool // it is tried behind each wall
 		noControl     string
 		noCellControl string
 	}
@@ -275,6 +277,23 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 		{name: "require from another package", code: mine + `console.log(mineRequire("private"));`, asked: true, noCellControl: "in a cell, packages find what they depend on and nothing else"},
 		{name: "require by a path from another package", code: mine + `console.log(mineRequire("../../private/1.0.0/index.js"));`, asked: true},
 		{name: "import by a path from another package", code: mine + `console.log((await import(mine.here + "/../../../private/1.0.0/index.js")).default);`, asked: true},
+	}
+	// A package's own files are there to be read; what is beside its plan is not.
+	looks := []string{
+		`() => fs.readFileSync(path + "/index.js")`, `() => fs.existsSync(path + "/index.js")`, `() => fs.lstatSync(path)`, `() => fs.readdirSync(path)`,
+		`() => fs.readdirSync(path + "/../..").includes("private")`, `() => fs.realpathSync(path)`, `() => Deno.readTextFileSync(path + "/index.js")`, `() => Deno.statSync(path)`,
+	}
+	changes := []string{
+		`() => fs.symlinkSync(path, beside + "/link") === undefined`, `() => fs.linkSync(path + "/index.js", beside + "/hard") === undefined`,
+		`() => fs.writeFileSync(beside + "/new", "") === undefined`, `() => fs.writeFileSync(beside + "/../../new", "") === undefined`,
+		`() => fs.chmodSync(beside + "/index.js", 0o777) === undefined`, `() => fs.utimesSync(beside + "/index.js", 1, 1) === undefined`,
+		`() => fs.renameSync(beside + "/index.js", beside + "/other.js") === undefined`, `() => fs.rmSync(beside, { recursive: true }) === undefined`,
+	}
+	for from, path := range map[string]string{"its package": `beside + "/../../private/1.0.0"`, "its package, up": `beside + "/../../../../../../../../../../../../../../..%STORE%"`, "the cache": `"%STORE%"`, "the view": `"%VIEW%"`} {
+		try := `import fs from "node:fs"; import mine from "npm:mine"; const beside = mine.here.replace(/.index.js$/, ""), path = ` + path + `;
+			const done = [LOOKS].filter((act) => { try { return act() } catch { return false } }); console.log(done.length > %LESS% ? "%FOUND%" : "", String(done)); /* %DIR% */`
+		rows = append(rows, row{name: "look from " + from, code: strings.Replace(try, "LOOKS", strings.Join(looks, ", "), 1), asked: from == "its package", walls: true},
+			row{name: "change something from " + from, code: strings.Replace(try, "LOOKS", strings.Join(changes, ", "), 1), walls: true, noControl: "it would change the cache for the other rows"})
 	}
 	for where, path := range paths {
 		rows = append(rows,
@@ -310,7 +329,7 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 			for _, row := range rows {
 				t.Run(row.name, func(t *testing.T) {
 					a := attack{language: language, code: row.code, grants: row.grants}
-					found := ""
+					found, less := "", "0"
 					if strings.Contains(a.code, "%FOUND%") { // the program may not hold what it finds
 						found = "there"
 						a.evidence = func(_ *scene, o outcome) string {
@@ -319,15 +338,22 @@ func TestPackagesOfOthers(t *testing.T) { // not parallel: the registry is named
 					}
 					of := func(s *scene, a attack) *scene {
 						t.Setenv("NPM_CONFIG_REGISTRY", s.words["%REGISTRY%"])
-						s.attack, s.words["%FOUND%"] = a, found
+						s.attack, s.words["%FOUND%"], s.words["%LESS%"] = a, found, less
 						return s
 					}
 					s := of(bounded, a)
-					a.checkBounded(t, launcher.Best, s, runOwn(t, s, a, in, nil))
+					levels := []launcher.Level{launcher.Best}
+					if row.walls {
+						levels = a.levels(in == "cell")
+					}
+					for _, level := range levels {
+						a.checkBounded(t, level, s, runOwn(t, s, a, in, func(o *deno.Options) { o.Wall = level }))
+					}
 					if row.noControl != "" || row.noCellControl != "" && in == "cell" {
 						return
 					}
 					onceShown(t, func() {
+						less = fmt.Sprint(len(looks) - 1) // each look works
 						if row.asked {
 							a.packages = []string{"npm:private"}
 						} else {
