@@ -21,7 +21,7 @@ import (
 // as they are, every child would read, transpile and parse them (5 ms of CPU).
 
 //go:embed guest/bootstrap.ts guest/compile.ts guest/display.ts guest/env.ts guest/frames.ts guest/freeze.ts guest/process.ts
-//go:embed guest/require.ts guest/session.ts guest/stdin.ts guest/traceback.ts guest/value.ts
+//go:embed guest/require.ts guest/sandbox.ts guest/session.ts guest/stdin.ts guest/system.ts guest/traceback.ts guest/value.ts
 var guestSources embed.FS
 
 // guestEntries are the modules that children begin with.

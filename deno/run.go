@@ -104,8 +104,8 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	if err != nil {
 		return job.Result{}, err
 	}
-	process := m.UsesProcess() || len(wanted.Roots) > 0 && !install.NoProcess
-	r, err = w.run(ctx, p, m, process, e.options.Limits, streams)
+	system := m.UsesSystem() || len(wanted.Roots) > 0 && !install.NoSystem
+	r, err = w.run(ctx, p, m, system, e.options.Limits, streams)
 	if err != nil {
 		return job.Result{}, err
 	}

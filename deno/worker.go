@@ -82,9 +82,9 @@ func (e *Engine) startWorker(ctx context.Context, l launch) (*worker, error) {
 	return w, nil
 }
 
-// run runs the program to its end; process says that it may load Node's process
-// module.
-func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, process bool, limits job.Limits, streams job.Streams) (job.Result, error) {
+// run runs the program to its end; system says that it may load modules of Node's that
+// look at the machine.
+func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, system bool, limits job.Limits, streams job.Streams) (job.Result, error) {
 	files := maps.Clone(m.Files)
 	if files == nil {
 		files = map[string][]byte{}
@@ -116,7 +116,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, proce
 			"source":   source,
 			"commonjs": m.Commonjs,
 			"command":  m.Installed != "",
-			"node":     process,
+			"system":   system,
 			"limit":    limits.Result,
 			"displays": limits.Displays,
 		}, streams.Stdin)

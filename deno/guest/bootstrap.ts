@@ -22,6 +22,7 @@ import {
   unlessPrevented,
 } from "./process.ts";
 import { explainRequire } from "./require.ts";
+import { prepareSystem } from "./system.ts";
 
 interface Request {
   source: Source;
@@ -29,8 +30,8 @@ interface Request {
   commonjs: boolean;
   /** It is a package's command, whose exports are no value. */
   command: boolean;
-  /** The program will load node:process, or packages that may. */
-  node: boolean;
+  /** The program will load modules of Node's that look at the machine. */
+  system: boolean;
   /** How many bytes the result frame may have, and all displays. */
   limit: number;
   displays: number;
@@ -38,7 +39,7 @@ interface Request {
 
 const frames = FrameWriter.open();
 frames.send({ type: "ready", protocol: PROTOCOL });
-const { source, commonjs, command, node, limit, displays } =
+const { source, commonjs, command, system, limit, displays } =
   readRequest() as Request;
 const screen = new Screen((frame) => frames.sendJSON(frame), displays);
 
@@ -112,6 +113,7 @@ Object.defineProperty(Deno, "mainModule", {
 });
 
 async function loadModule(): Promise<unknown> {
+  if (system) prepareSystem((await import("node:module")).default);
   const module = await import(source.url);
   return await module.default;
 }
@@ -119,6 +121,7 @@ async function loadModule(): Promise<unknown> {
 async function loadCommonJS(): Promise<unknown> {
   // deno-lint-ignore no-explicit-any
   const { default: Module }: { default: any } = await import("node:module");
+  if (system) prepareSystem(Module);
   const path = new URL(source.url).pathname;
   explainRequire(Module, new URL(source.directory!).pathname);
   const exports = Module._load(path, null, true);
@@ -128,7 +131,7 @@ async function loadCommonJS(): Promise<unknown> {
   return isEmpty ? undefined : await exports;
 }
 
-if (node) prepareProcess();
+if (system) prepareProcess(); // packages use the global one too
 (commonjs ? loadCommonJS() : loadModule()).then((value) =>
   reportValue(command ? undefined : value)
 ).catch(

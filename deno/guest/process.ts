@@ -5,6 +5,12 @@
  */
 
 import { lenientEnv } from "./env.ts";
+import {
+  answer,
+  type Functions,
+  processAnswers,
+  reportAnswers,
+} from "./sandbox.ts";
 
 export interface NodeProcess {
   argv: string[];
@@ -34,11 +40,14 @@ export function isProcessMade(): boolean {
   return prepared !== undefined;
 }
 
-/** Gives the process, with an environment that may be looked at. */
+/** Gives the process, with an environment and a machine that may be looked at. */
 export function prepareProcess(): NodeProcess {
   if (prepared === undefined) {
     prepared = nodeProcess.call(globalThis);
     prepared.env = lenientEnv(prepared.env);
+    const asked = prepared as unknown as Functions;
+    answer(asked, processAnswers);
+    answer(asked.report, reportAnswers);
     adjust(prepared);
   }
   return prepared;

@@ -12,6 +12,7 @@ import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
 import { adjustProcess, onUncaught, prepareProcess } from "./process.ts";
 import { explainRequire } from "./require.ts";
+import { prepareSystem } from "./system.ts";
 import { hideHelpers, nameFrames } from "./frames.ts";
 import { nodeStdin, reopenable } from "./stdin.ts";
 import type { WireError } from "../../supervisor/wire/guest/wire.ts";
@@ -304,6 +305,7 @@ const session = new Session();
 (Module as unknown as { registerHooks(hooks: unknown): void }).registerHooks({
   resolve: session.resolve.bind(session),
 });
+prepareSystem(Module);
 addEventListener("unload", () => session.ending());
 explainRequire(Module);
 onUncaught((thrown) => {

@@ -44,8 +44,9 @@ type Plan struct {
 	Packages []job.Package `json:"packages"`
 	// Modules are each package's directory and each module's file, below the plan's.
 	Modules []string `json:"modules"`
-	// NoProcess says that none of the modules names Node's process module.
-	NoProcess bool `json:"no_process,omitempty"`
+	// NoSystem says that none of the modules names one of Node's that looks at the
+	// machine: process, os and fs.
+	NoSystem bool `json:"no_system,omitempty"`
 
 	Locked lockFile  `json:"-"` // Lock, parsed
 	Dir    string    `json:"-"` // like Deno's, with npm and remote
@@ -327,13 +328,13 @@ func (p *Plan) write() error {
 			return fmt.Errorf("read what a registry says, %s: %w", manifest, err)
 		}
 	}
-	p.NoProcess = true
+	p.NoSystem = true
 	for _, module := range p.Modules {
-		found, err := namesProcess(filepath.Join(p.Dir, filepath.FromSlash(module)))
+		found, err := namesSystem(filepath.Join(p.Dir, filepath.FromSlash(module)))
 		if err != nil {
 			return fmt.Errorf("look through what was fetched: %w", err)
 		}
-		p.NoProcess = p.NoProcess && !found
+		p.NoSystem = p.NoSystem && !found
 	}
 	text, err := json.Marshal(p)
 	if err == nil {
@@ -349,17 +350,17 @@ func (p *Plan) write() error {
 	return nil
 }
 
-var processModule = Pattern("[\"'`]node:process[\"'`]|(from|import|require|Module)[\\s(]*[\"'`]process[\"'`]")
+var systemModule = Pattern("[\"'`](node:process|(node:)?(os|fs|fs/promises))[\"'`]|(from|import|require|Module)[\\s(]*[\"'`]process[\"'`]")
 
-// namesProcess says that a module, or one in a directory, names Node's process
-// module as modules are named.
-func namesProcess(root string) (found bool, err error) {
+// namesSystem says that a module, or one in a directory, names such a module of Node's
+// as modules are named.
+func namesSystem(root string) (found bool, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, ".map") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if err == nil && processModule().Match(text) {
+		if err == nil && systemModule().Match(text) {
 			found = true
 			err = fs.SkipAll
 		}

@@ -347,7 +347,10 @@ func scan(code string, loader api.Loader) Scanned {
 	return found
 }
 
-// UsesProcess says that the program imports Node's process module.
-func (m Module) UsesProcess() bool {
-	return slices.Contains(m.Imports, "node:process") || slices.Contains(m.Imports, "process")
+// UsesSystem says that the program imports a module of Node's that looks at the
+// machine.
+func (m Module) UsesSystem() bool {
+	return slices.ContainsFunc(m.Imports, func(name string) bool {
+		return slices.Contains([]string{"process", "os", "fs", "fs/promises"}, strings.TrimPrefix(name, "node:"))
+	})
 }

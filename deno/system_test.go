@@ -1,0 +1,65 @@
+//go:build !windows
+
+package deno_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"rillbox/supervisor/job"
+)
+
+// questions are about the machine; each is a field of the answer.
+const questions = `hostname: os.hostname(), text: String(os.hostname), named: hostname(), space: ns.hostname(), homedir: os.homedir(), tmpdir: os.tmpdir(), release: os.release(), version: os.version(),
+	user: os.userInfo(), cpus: os.cpus().length > 0, load: os.loadavg(), uptime: os.uptime() < 1000, net: Object.keys(os.networkInterfaces()),
+	memory: [os.totalmem(), os.freemem(), process.availableMemory(), process.constrainedMemory()].every((n) => n > 0 && n <= 2 ** 30), priority: os.getPriority(),
+	ids: [process.getuid(), process.geteuid(), process.getgid(), process.getegid(), process.getgroups()], mask: [process.umask(0o77), process.umask(), umask()], env: env.HOME === undefined, report: process.report.getReport().header.platform === process.platform`
+
+const imports = `import os, { hostname } from "node:os"; import * as ns from "os"; import process, { env, umask } from "node:process";`
+
+// TestHarmlessQuestions: what Node tells of the machine is a sandbox's for those that
+// may not ask, in a program and in packages of both kinds, and the machine's where it is
+// granted.
+func TestHarmlessQuestions(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "asks", "1.0.0", map[string]string{
+		"package.json": `{"name":"asks","version":"1.0.0","type":"module","main":"index.js"}`,
+		"index.js":     imports + `export default { ` + questions + `, deno: [Deno.hostname(), Deno.uid(), Deno.osRelease(), Deno.loadavg(), Deno.systemMemoryInfo().total > 0, Deno.networkInterfaces().length] };`,
+	})
+	r.npm(t, "asks-cjs", "1.0.0", map[string]string{
+		"package.json": `{"name":"asks-cjs","version":"1.0.0"}`,
+		"index.js":     `const os = require("os"), ns = os, { hostname } = require("node:os"), { env, umask } = process; module.exports = { ` + questions + ` };`,
+	})
+	const want = `{"hostname":"localhost","text":"localhost","named":"localhost","space":"localhost","homedir":"/nonexistent","tmpdir":"/tmp","release":"6.0.0","version":"6.0.0",` +
+		`"user":{"uid":65534,"gid":65534,"username":"nobody","homedir":"/nonexistent","shell":null},"cpus":true,"load":[0,0,0],"uptime":true,"net":["lo"],"memory":true,"priority":0,` +
+		`"ids":[65534,65534,65534,65534,[65534]],"mask":[18,63,63],"env":true,"report":true`
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	for name, row := range map[string]struct{ imports, value, more string }{
+		"own code":       {imports, "{" + questions + "}", ""},
+		"an ESM package": {`import asks from "asks";`, "asks", `,"deno":["localhost",65534,"6.0.0",[0,0,0],true,1]`},
+		"a CJS package":  {`import asks from "asks-cjs";`, "asks", ""},
+	} {
+		want := want + row.more + "}"
+		if got := run(t, e, job.Program{Language: job.JavaScript, Code: row.imports + "export default " + row.value}); string(got.Value) != want {
+			t.Errorf("%s: have %s %+v\nwant %s", name, got.Value, got.Error, want)
+		}
+		if got := openSession(t, e, job.JavaScript).cell(row.imports + "(" + row.value + ")"); string(got.Value) != want {
+			t.Errorf("%s, a cell: have %s %+v\nwant %s", name, got.Value, got.Error, want)
+		}
+	}
+	if got := run(t, e, job.Program{Code: `import "asks"; Deno.hostname()`}); got.Error == nil || !strings.HasPrefix(got.Error.Message, `Requires sys access to "hostname"`) {
+		t.Errorf("Deno's own: %+v", got.Error)
+	}
+
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _ := json.Marshal([]string{host, host, "/nonexistent"})
+	if got := run(t, newEngine(t, "--allow-sys=hostname"), job.Program{Code: imports + `export default [os.hostname(), hostname(), os.homedir()]`}); string(got.Value) != string(name) {
+		t.Errorf("granted: have %s %+v, want %s", got.Value, got.Error, name)
+	}
+}
