@@ -63,3 +63,58 @@ func TestHarmlessQuestions(t *testing.T) {
 		t.Errorf("granted: have %s %+v, want %s", got.Value, got.Error, name)
 	}
 }
+
+// TestPackagesFindNothing: what a package may not read is not there, by whichever call
+// it looks; a program's own code learns what it may not read, also of what packages
+// looked for in its place.
+func TestPackagesFindNothing(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	const looks = `const tries = {
+	exists: () => fs.existsSync("/etc/os-release"), named: () => readFileSync("/etc/os-release"), stat: () => fs.statSync("/proc/self/status"), lstat: () => fs.lstatSync("/etc/os-release"),
+	quiet: () => fs.statSync("/etc/os-release", { throwIfNoEntry: false }) === undefined, access: () => fs.accessSync("/etc/os-release"), read: () => fs.readFileSync("/etc/os-release", "utf8"),
+	dir: () => fs.readdirSync("/etc"), opendir: () => fs.opendirSync("/etc"), link: () => fs.readlinkSync("/proc/self/exe"), real: () => fs.realpathSync("/etc"), native: () => fs.realpathSync.native("/etc"), open: () => fs.openSync("/etc/os-release", "r"),
+	promise: () => fs.promises.readFile("/etc/os-release"), promised: () => fsp.stat("/etc/os-release"), url: () => fsp.access(new URL("file:///etc/os-release")),
+	called: () => new Promise((yes, no) => fs.stat("/etc/os-release", (error, found) => error ? no(error) : yes(found))),
+	write: () => fs.writeFileSync("/tmp/x", ""), openToWrite: () => fs.openSync("/tmp/x", "w"),
+};
+async function look() {
+	const found = {};
+	for (const [name, act] of Object.entries(tries)) {
+		try { found[name] = await act() } catch (error) { found[name] = error.code ?? error.name }
+	}
+	return found;
+}`
+	r.npm(t, "looks", "1.0.0", map[string]string{
+		"package.json": `{"name":"looks","version":"1.0.0","type":"module","main":"index.js"}`,
+		"index.js":     `import fs, { readFileSync } from "node:fs"; import fsp from "fs/promises";` + looks + `export default look; export const load = (path) => readFileSync(path); export const later = (path) => fsp.readFile(path);`,
+	})
+	r.npm(t, "looks-cjs", "1.0.0", map[string]string{
+		"package.json": `{"name":"looks-cjs","version":"1.0.0"}`,
+		"index.js":     `const fs = require("fs"), { readFileSync } = fs, fsp = require("node:fs/promises");` + looks + `module.exports = look;`,
+	})
+	const none, refused = `"ENOENT"`, `"NotCapable"`
+	want := func(exists, quiet, read string) string {
+		text := `{"exists":` + exists + `,"named":R,"stat":R,"lstat":R,"quiet":` + quiet + `,"access":R,"read":R,"dir":R,"opendir":R,"link":R,"real":R,"native":R,"open":R,"promise":R,"promised":R,"url":R,"called":R,"write":"NotCapable","openToWrite":"NotCapable"}`
+		return strings.ReplaceAll(text, "R", read)
+	}
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	for name, row := range map[string]struct{ imports, value, want string }{
+		"an ESM package": {`import look from "looks";`, `await look()`, want("false", "true", none)},
+		"a CJS package":  {`import look from "looks-cjs";`, `await look()`, want("false", "true", none)},
+		"own code":       {`import "looks"; import fs, { readFileSync } from "node:fs"; import fsp from "node:fs/promises";` + looks, `await look()`, want(refused, refused, refused)},
+	} {
+		if got := run(t, e, job.Program{Language: job.JavaScript, Code: row.imports + "export default " + row.value}); string(got.Value) != row.want {
+			t.Errorf("%s: have %s %+v\nwant %s", name, got.Value, got.Error, row.want)
+		}
+		if got := openSession(t, e, job.JavaScript).cell(row.imports + row.value); string(got.Value) != row.want {
+			t.Errorf("%s, a cell: have %s %+v\nwant %s", name, got.Value, got.Error, row.want)
+		}
+	}
+	for _, load := range []string{"load", "later"} {
+		got := run(t, e, job.Program{Code: `import { ` + load + ` } from "looks"; await ` + load + `("/srv/data.csv")`})
+		if want := `Requires read access to "/srv/data.csv": the operator can allow it with --allow-read`; got.Error == nil || !strings.HasPrefix(got.Error.Message, want) {
+			t.Errorf("%s: have %+v, want %s", load, got.Error, want)
+		}
+	}
+}

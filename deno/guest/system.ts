@@ -28,7 +28,6 @@ const PACKAGE = /\/npm\/[^/]+\/.+\/\d+\.\d+\.\d+[^/]*\//;
 /** Node's functions that take the name of a file and read, without "Sync". */
 const READS = [
   "access",
-  "exists",
   "lstat",
   "open",
   "opendir",
@@ -90,7 +89,7 @@ function findNothing(holder: Functions, name: string): void {
       const later = typeof done === "function";
       const none = (error: unknown) => missing(error, name, args[0]);
       const forPackage = later && isPackageCalling(ours);
-      if (forPackage && name !== "exists") {
+      if (forPackage) {
         args[args.length - 1] = (error: unknown, ...rest: unknown[]) =>
           done(none(error), ...rest);
       }
@@ -107,7 +106,7 @@ function findNothing(holder: Functions, name: string): void {
         if (told === error || !(later ? forPackage : isPackageCalling(ours))) {
           throw error;
         }
-        if (later) return queue(() => done(name === "exists" ? false : told));
+        if (later) return queue(() => done(told));
         if (name === "existsSync") return false;
         const options = args[1] as { throwIfNoEntry?: boolean } | undefined;
         if (options?.throwIfNoEntry === false) return undefined;
@@ -135,7 +134,8 @@ const PREPARE: Record<
   },
   fs(require) {
     const fs = require("node:fs");
-    const names = READS.flatMap((name) => [name, `${name}Sync`]);
+    const sync = READS.map((name) => `${name}Sync`);
+    const names = [...READS, ...sync, "existsSync"];
     for (const name of names) findNothing(fs, name);
     for (const name of READS) findNothing(fs.promises, name);
     return names.filter((name) => hasOwn(fs, name));

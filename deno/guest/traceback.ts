@@ -65,6 +65,11 @@ function isError(value: unknown): value is Error {
     Object.prototype.toString.call(value) === "[object Error]";
 }
 
+/** The refusal of which a package was told that the file is not there. */
+function refusalOf({ cause }: Error): Error | undefined {
+  return cause instanceof Deno.errors.NotCapable ? cause : undefined;
+}
+
 function parse(thrown: unknown, source: Source): Parsed {
   if (!isError(thrown)) {
     const message = typeof thrown === "string"
@@ -73,7 +78,7 @@ function parse(thrown: unknown, source: Source): Parsed {
     return { name: "Uncaught", message, frames: [] };
   }
   let name = String(thrown.name || "Error");
-  let message = String(thrown.message);
+  let message = String((refusalOf(thrown) ?? thrown).message);
   const stack = typeof thrown.stack === "string" ? thrown.stack : "";
   const at = stack.search(/^ {4}at /m);
   const lines = at < 0 ? [] : stack.slice(at).split("\n");
