@@ -20,7 +20,7 @@ import (
 // small JavaScript file with all that it imports, once, and kept in the cache:
 // as they are, every child would read, transpile and parse them (5 ms of CPU).
 
-//go:embed guest/bootstrap.ts guest/compile.ts guest/display.ts guest/env.ts guest/frames.ts guest/freeze.ts guest/process.ts
+//go:embed guest/bootstrap.ts guest/compile.ts guest/display.ts guest/env.ts guest/frames.ts guest/freeze.ts guest/native.ts guest/process.ts
 //go:embed guest/require.ts guest/sandbox.ts guest/session.ts guest/stdin.ts guest/system.ts guest/traceback.ts guest/value.ts
 var guestSources embed.FS
 

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { watchNativeCode } from "./native.ts";
 import { prepareProcess } from "./process.ts";
 import {
   answer,
@@ -155,6 +156,7 @@ const PREPARE: Record<
 export function prepareSystem(Module: any): void {
   const require = Module.createRequire("file:///");
   const prepared: Record<string, string> = {};
+  watchNativeCode(Module);
   answer(Deno as Functions, denoAnswers, isPackageCalling);
   Module.registerHooks({
     resolve(

@@ -6,6 +6,7 @@
  */
 
 import type { WireError } from "../../supervisor/wire/guest/wire.ts";
+import { type NativeCode, nativeCode } from "./native.ts";
 import { abbreviate } from "./value.ts";
 
 /** The guest's program, and what of its text is ours. */
@@ -226,8 +227,23 @@ function explain(message: string, source: Source, isImport: boolean): string {
     /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
       .exec(message);
   if (match) return explainRefusal(match[1]!, match[2]!, source, isImport);
+  const native = nativeCode();
+  if (native !== undefined && NO_NATIVE_CODE.test(message)) {
+    return `${explainNative(native)}\n${message}`;
+  }
   return message;
 }
+
+/** Says what native code needs. */
+function explainNative({ name, refused }: NativeCode): string {
+  return refused
+    ? `${name} is native code: ${allowedBy("ffi")}`
+    : `${name} is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
+}
+
+/** What packages say where their native code was not loaded. */
+const NO_NATIVE_CODE =
+  /\.node\b|\bnative\b|\bbindings?\b|Cannot find module|Could not load/i;
 
 /** Says what a refused permission means here, and who can grant it. */
 function explainRefusal(
@@ -238,9 +254,7 @@ function explainRefusal(
 ): string {
   const native = /([^/"]+\.node)"$/.exec(what);
   if (native) {
-    return `${
-      native[1]
-    } is native code, which is not loaded here: use a package of JavaScript or WebAssembly in its place`;
+    return explainNative({ name: native[1]!, refused: kind === "ffi" });
   }
   // What node:child_process looks at before it starts a program.
   if (
