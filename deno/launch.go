@@ -237,6 +237,9 @@ func (e *Engine) flags(p permission.Permissions, around *permission.Surroundings
 	if !around.OwnRoot() { // there the cache has no name
 		p = p.With("deny-write", e.options.Cache.Dir())
 	}
+	if around.Programs { // node:child_process looks at it; programs never have it
+		p = p.With("allow-env", "NODE_V8_COVERAGE")
+	}
 	return p.IgnoreProxies(e.options.Env).Args()
 }
 

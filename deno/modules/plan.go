@@ -44,6 +44,9 @@ type Plan struct {
 	Packages []job.Package `json:"packages"`
 	// Modules are each package's directory and each module's file, below the plan's.
 	Modules []string `json:"modules"`
+	// Elsewhere are the directories that packages for other systems would have: what
+	// registries say of them is part of the plan.
+	Elsewhere []string `json:"elsewhere,omitempty"`
 	// NoSystem says that none of the modules names one of Node's that looks at the
 	// machine: process, os and fs.
 	NoSystem bool `json:"no_system,omitempty"`
@@ -168,7 +171,8 @@ func (f *fetcher) explainUnverified(err error, key string) error {
 	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(texts(f.roots), ", ")), err}
 }
 
-// Key describes all that decides what specifiers resolve to.
+// Key describes all that decides what specifiers resolve to; the number is that of
+// Plan's form.
 func (f *fetcher) Key() string {
 	registry := sha256.New()
 	env, _ := fetchEnv("")
@@ -183,7 +187,7 @@ func (f *fetcher) Key() string {
 			registry.Write(text)
 		}
 	}
-	return fmt.Sprintf("deno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
+	return fmt.Sprintf("2\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
 }
 
@@ -291,13 +295,16 @@ func (p *Plan) take(stage *cache.DenoStage, found []part) (changed []string, err
 			}
 		}
 	}
-	p.Modules = nil
+	p.Modules, p.Elsewhere = nil, nil
 	for path, w := range all {
 		err := stage.Take(path, w.integrity, filepath.Join(p.Dir, filepath.FromSlash(path)))
 		switch {
 		case errors.Is(err, cache.ErrChanged):
 			changed = append(changed, path)
 		case errors.Is(err, fs.ErrNotExist) && w.optional:
+			if w.integrity != "" {
+				p.Elsewhere = append(p.Elsewhere, path)
+			}
 		case err != nil:
 			return nil, err
 		case w.module:
@@ -305,6 +312,7 @@ func (p *Plan) take(stage *cache.DenoStage, found []part) (changed []string, err
 		}
 	}
 	slices.Sort(p.Modules)
+	slices.Sort(p.Elsewhere)
 	slices.Sort(changed)
 	return changed, nil
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"rillbox/deno/permission"
-	"rillbox/supervisor/launcher"
 )
 
 // Manifests are the paths, in Deno's directory, of what registries say of the plan's
@@ -30,7 +29,7 @@ func (p Plan) Manifests() map[string]map[string]bool {
 		}
 		manifests[manifest][version] = true
 	}
-	for _, module := range p.Modules {
+	for _, module := range slices.Concat(p.Modules, p.Elsewhere) {
 		if strings.HasPrefix(module, "npm/") {
 			version, _, _ := strings.Cut(path.Base(module), "_") // what follows tells a copy for other peers apart
 			add(path.Join(path.Dir(module), "registry.json"), version)
@@ -74,7 +73,7 @@ func MakeDenoDir(dir string) error {
 func ShowModules(around *permission.Surroundings, modules, denoDir, name string) (readable []string, err error) {
 	for _, kind := range []string{"npm", "remote"} {
 		from, at, as := filepath.Join(modules, kind), filepath.Join(denoDir, kind), filepath.Join(name, kind)
-		around.See(from, as, launcher.Read)
+		around.SeePackages(from, as)
 		if around.OwnRoot() {
 			err = os.Mkdir(at, 0o700)
 		} else {

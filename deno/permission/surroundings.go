@@ -163,6 +163,16 @@ func (s *Surroundings) See(path, name string, access launcher.Access) string {
 	return s.see(launcher.Place{Path: path, Name: name, Access: access})
 }
 
+// SeePackages is See for a directory of packages: a child that may run programs or load
+// native libraries may do so with theirs.
+func (s *Surroundings) SeePackages(path, name string) string {
+	access := launcher.Read
+	if s.wall.Processes {
+		access |= launcher.Execute
+	}
+	return s.See(path, name, access)
+}
+
 // Optional lets the child see a file of the machine's under its own name, if it
 // is there.
 func (s *Surroundings) Optional(path string) {
