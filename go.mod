@@ -23,6 +23,7 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
+	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 	github.com/xhit/go-str2duration/v2 v2.1.0
 	github.com/yosida95/uritemplate/v3 v3.0.2
 	golang.org/x/image v0.47.0
@@ -31,6 +32,7 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	golang.org/x/time v0.15.0
+	golang.org/x/tools v0.45.0
 )
 
 require (
@@ -58,6 +60,5 @@ require (
 	github.com/soniakeys/quant v1.0.0 // indirect
 	github.com/ulikunitz/xz v0.5.8 // indirect
 	golang.org/x/oauth2 v0.35.0 // indirect
-	golang.org/x/tools v0.45.0 // indirect
 	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
 )

@@ -25,14 +25,8 @@ func (e *Engine) check(ctx context.Context, p job.Program, m modules.Module, l l
 		return nil, job.Refuse("types are checked behind the kernel's wall only, since a check reads whatever file a program imports: this program has none (rillbox doctor tells why)")
 	}
 	l.permissions, l.codeCache, l.args, l.combined = l.permissions.Imports(), "", nil, false
-	l.check, l.checked, l.jsx = m.File, m.Checked, map[string]string{}
+	l.check, l.checked, l.jsx = m.File, m.Checked, m.CheckJSX
 	l.files = slices.Sorted(maps.Keys(m.Checked))
-	if m.JSX != "" {
-		l.jsx["jsx"], l.jsx["jsxImportSource"] = "react-jsx", m.JSX
-	}
-	if types := m.JSXTypes(); types != "" {
-		l.jsx["jsxImportSourceTypes"] = types
-	}
 	w, err := e.startWorker(ctx, l)
 	if err != nil {
 		return nil, err

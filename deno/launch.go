@@ -40,6 +40,8 @@ type launch struct {
 	workspace   string            // its working directory; empty means one of its own
 	readOnly    bool              // the workspace
 	imports     map[string]string // an import map
+	names       modules.Names     // what is added to it
+	commonjs    bool              // .js files are CommonJS unless they look otherwise
 	install     modules.Plan
 	codeCache   string   // the directory of one; empty if there is none
 	keep        string   // its DENO_DIR, where that is not to go with its directory
@@ -57,7 +59,7 @@ type launch struct {
 // another purpose is not for this launch. A code cache only saves time.
 func (l launch) purpose() string {
 	return fmt.Sprintf("%q", []any{
-		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports,
+		l.entry, l.permissions.Args(), l.workspace, fmt.Sprint(l.readOnly), l.imports, l.names, fmt.Sprint(l.commonjs),
 		l.install.Lock, l.install.Registries, l.install.Dir, l.keep, l.files, l.file, l.url, l.copies, l.args, fmt.Sprint(l.combined), l.check, l.checked, l.jsx,
 	})
 }
@@ -107,6 +109,7 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		l.permissions = l.permissions.WithWorkspace(cwd, l.readOnly)
 		l.imports = besideProgram(l, name, cwd)
 	}
+	scopes := l.addNames(name, cwd)
 	if err := permission.CheckPaths(name, own, cwd, e.options.Cache.Dir()); err != nil {
 		return "", err
 	}
@@ -130,8 +133,12 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 			return "", fmt.Errorf("make the run's directory: %w", err)
 		}
 	}
-	if len(l.imports) > 0 || l.url != "" {
-		text, err := json.Marshal(map[string]any{"imports": l.imports, "scopes": scopesOf(l, name)})
+	if l.commonjs {
+		args = append(args, "--unstable-detect-cjs")
+	}
+	l.addURL(scopes, name)
+	if len(l.imports) > 0 || len(scopes) > 0 {
+		text, err := json.Marshal(map[string]any{"imports": l.imports, "scopes": scopes})
 		if err != nil {
 			return "", fmt.Errorf("write the import map: %w", err)
 		}
@@ -162,7 +169,7 @@ func (e *Engine) command(ctx context.Context, l launch, c *sandbox.Command, gues
 		return "", err
 	}
 	if l.check != "" {
-		text, err := json.Marshal(map[string]any{"compilerOptions": l.jsx})
+		text, err := json.Marshal(map[string]map[string]string{"compilerOptions": l.jsx})
 		if err == nil {
 			err = errors.Join(writeFiles(ownPath, map[string][]byte{checkConfig: text}), writeFiles(filepath.Join(dir, programDir), l.checked))
 		}
@@ -209,13 +216,55 @@ func besideProgram(l launch, dir, workspace string) map[string]string {
 	return imports
 }
 
-// scopesOf adds to an import map that what the program names relative to itself is where
-// it was fetched from.
-func scopesOf(l launch, dir string) map[string]map[string]string {
-	scopes := map[string]map[string]string{}
+// addNames adds the names of the project to the import map: its files are in dir, the
+// program's, or else in the workspace. Those that hold in a part of it are scopes.
+func (l *launch) addNames(dir, workspace string) (scopes map[string]map[string]string) {
+	within := func(place, where string) string {
+		address := fileURL(filepath.Join(where, place))
+		if strings.HasSuffix(place, "/") {
+			address += "/"
+		}
+		return address
+	}
+	entries := func(to, from map[string]string) map[string]string {
+		to = maps.Clone(to)
+		if to == nil {
+			to = map[string]string{}
+		}
+		for name, target := range from {
+			if place, is := strings.CutPrefix(target, "./"); is {
+				if l.workspace == "" || slices.Contains(l.files, place) {
+					target = within(place, dir)
+				} else {
+					target = within(place, workspace)
+				}
+			}
+			to[name] = target
+		}
+		return to
+	}
+	l.imports = entries(l.imports, l.names.Imports)
+	scopes = map[string]map[string]string{}
+	for at, names := range l.names.Scopes {
+		place, is := strings.CutPrefix(at, "./")
+		if !is {
+			scopes[at] = entries(nil, names)
+			continue
+		}
+		scopes[within(place, dir)] = entries(nil, names)
+		if l.workspace != "" {
+			scopes[within(place, workspace)] = entries(nil, names)
+		}
+	}
+	return scopes
+}
+
+// addURL adds to an import map that what the program names relative to itself is where it
+// was fetched from.
+func (l *launch) addURL(scopes map[string]map[string]string, dir string) {
 	base, err := url.Parse(l.url)
 	if err != nil || l.url == "" {
-		return scopes
+		return
 	}
 	imports, up := map[string]string{}, &url.URL{Path: "./"}
 	for at := dir + "/"; ; at = path.Dir(path.Clean(at)) {
@@ -227,7 +276,6 @@ func scopesOf(l launch, dir string) map[string]map[string]string {
 		up.Path += "../"
 	}
 	scopes[fileURL(filepath.Join(dir, l.file))] = imports
-	return scopes
 }
 
 // flags are a run's permission flags: those granted, and what the engine itself

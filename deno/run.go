@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"rillbox/deno/modules"
@@ -46,6 +47,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		return job.Result{}, wrong
 	}
 	wanted, unresolved := modules.Resolve(m.Imports, p.Packages)
+	if len(m.Refused) > 0 {
+		unresolved = errors.New(strings.Join(m.Refused, "\n"))
+	}
 	if unresolved != nil {
 		return packageFailure(unresolved), nil
 	}
@@ -80,6 +84,8 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		workspace:   p.Workspace,
 		readOnly:    p.ReadOnly,
 		imports:     wanted.Imports,
+		names:       m.Names,
+		commonjs:    p.Manifest.CommonJS,
 		install:     install,
 		codeCache:   e.codeCache(ctx, wanted.Modules, install),
 		files:       files,

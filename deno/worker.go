@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"rillbox/deno/modules"
@@ -106,6 +107,15 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, syste
 	case p.URL != "":
 		source["main"] = p.URL
 	}
+	names := map[string]string{}
+	for name, target := range m.Names.Imports {
+		if place, is := strings.CutPrefix(target, "./"); is && m.Commonjs {
+			names[name] = filepath.Join(p.Workspace, place)
+			if _, here := files[place]; here {
+				names[name] = filepath.Join(w.name, place)
+			}
+		}
+	}
 	var started time.Time
 	begin := func() {
 		started = time.Now()
@@ -116,6 +126,7 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, syste
 			"source":   source,
 			"commonjs": m.Commonjs,
 			"command":  m.Installed != "",
+			"names":    names,
 			"system":   system,
 			"limit":    limits.Result,
 			"displays": limits.Displays,

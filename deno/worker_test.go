@@ -129,7 +129,7 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	install := modules.Plan{Lock: []byte("{}")}
-	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, install, "/compiled", "/keep", []string{"other.js"}, "main.js", "https://example.com/main.js", []string{"other.js"}, []string{"a"}, true, "main.ts", map[string][]byte{"main.ts": nil}, map[string]string{"jsx": "react-jsx"}}
+	other := launch{"other.js", permissions, "/w", true, map[string]string{"a": "b"}, modules.Names{Imports: map[string]string{"a": "b"}}, true, install, "/compiled", "/keep", []string{"other.js"}, "main.js", "https://example.com/main.js", []string{"other.js"}, []string{"a"}, true, "main.ts", map[string][]byte{"main.ts": nil}, map[string]string{"jsx": "react-jsx"}}
 	fields := reflect.TypeFor[launch]()
 	for i := range fields.NumField() {
 		l := launch{}

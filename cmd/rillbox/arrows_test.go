@@ -18,6 +18,7 @@ var rooms = []struct{ name, imports string }{
 	{"cache/cachetest", "cache cache/egress"},
 	{"workspace", ""},
 	{"supervisor/job", ""},
+	{"workspace/manifest", "supervisor/job"},
 	{"supervisor/launcher", ""},
 	{"supervisor/sandbox", "supervisor/job supervisor/launcher workspace"},
 	{"supervisor/wire", "supervisor/job supervisor/sandbox"},

@@ -22,6 +22,7 @@ import (
 	"rillbox/cache/egress"
 	"rillbox/supervisor/job"
 	"rillbox/workspace"
+	"rillbox/workspace/manifest"
 )
 
 // named is a program as the command line names it.
@@ -304,40 +305,75 @@ func warnOfFlags(ours *pflag.FlagSet, args []string, file string) {
 	}
 }
 
+// readManifest reads what the project around the program's file says of its packages.
+func (n *named) readManifest() (notes []string, err error) {
+	if n.file == "" {
+		return nil, nil
+	}
+	path, err := realPath(n.file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the program's directory: %w", err)
+	}
+	dir := manifest.Project(path)
+	project, err := manifest.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer project.Close()
+	within, err := filepath.Rel(dir, path)
+	if err == nil {
+		n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Language)
+	}
+	return notes, err
+}
+
+// place is where the program's file is; what runs a module has a place without a file.
+func (n named) place() (string, error) {
+	file := n.file
+	if n.module {
+		file = "."
+	}
+	path, err := realPath(file)
+	if n.module {
+		path = filepath.Join(path, "-m") // which no module is called
+	}
+	return path, err
+}
+
+// modules are the modules, by their paths from the program's directory, that the program
+// may import from beside its place.
+func (n named) modules(path string) (map[string][]byte, error) {
+	name := filepath.Base(path)
+	if n.language.Mentions == nil {
+		return nil, nil
+	}
+	mentions := n.language.Mentions(n.Program)
+	if len(mentions(name, n.Code)) == 0 {
+		return nil, nil
+	}
+	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Modules(name, n.Code, mentions)
+}
+
 // findModules adds the modules that the program imports from beside it; where its file is
 // in the workspace, it says where.
 func (n *named) findModules() error {
-	file := n.file
-	switch {
-	case n.module:
-		file = "."
-	case file == "":
+	if n.file == "" && !n.module {
 		return nil
 	}
-	path, err := filepath.EvalSymlinks(file)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := n.place()
 	if err != nil {
 		return fmt.Errorf("cannot find the program's directory: %w", err)
-	}
-	if n.module {
-		path = filepath.Join(path, "-m") // which no module is called
 	}
 	if within, err := filepath.Rel(n.Workspace, path); n.Workspace != "" && err == nil && filepath.IsLocal(within) {
 		n.Path = filepath.ToSlash(within)
 		return nil
 	}
-	name := filepath.Base(path)
-	if n.language.Mentions == nil || len(n.language.Mentions(name, n.Code)) == 0 {
-		return nil
-	}
-	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	n.Files, err = dir.Modules(name, n.Code, n.language.Mentions)
+	n.Files, err = n.modules(path)
 	return err
 }
 

@@ -175,6 +175,15 @@ func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *r
 			return err
 		}
 	}
+	notes, err := program.readManifest()
+	if err != nil {
+		return usageError{err}
+	}
+	if !a.quiet {
+		for _, note := range notes {
+			fmt.Fprintln(os.Stderr, "rillbox: "+job.ShowLine(note, 2<<10))
+		}
+	}
 	if err := program.findModules(); err != nil {
 		return usageError{err}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"rillbox/cmd/rillbox/terminal"
-	"rillbox/workspace"
 )
 
 // settleTime is how long an editor may take to write what belongs together.
@@ -95,23 +94,12 @@ func (a *app) awaitChange(ctx context.Context, watcher *fsnotify.Watcher, files 
 // parts are the absolute paths of the program's file and of the modules that it may
 // import from beside it.
 func (n named) parts() []string {
-	path, err := filepath.EvalSymlinks(n.file)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := n.place()
 	if err != nil {
-		return nil
+		return nil // running it says why
 	}
 	parts := []string{path}
-	if n.language.Mentions == nil {
-		return parts
-	}
-	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
-	if err != nil {
-		return parts // running it says why
-	}
-	defer dir.Close()
-	modules, _ := dir.Modules(filepath.Base(path), n.Code, n.language.Mentions)
+	modules, _ := n.modules(path)
 	for name := range modules {
 		parts = append(parts, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
 	}

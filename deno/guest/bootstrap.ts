@@ -30,6 +30,8 @@ interface Request {
   commonjs: boolean;
   /** It is a package's command, whose exports are no value. */
   command: boolean;
+  /** Names that stand for files of the project, for require. */
+  names?: Record<string, string>;
   /** The program will load modules of Node's that look at the machine. */
   system: boolean;
   /** How many bytes the result frame may have, and all displays. */
@@ -39,7 +41,7 @@ interface Request {
 
 const frames = FrameWriter.open();
 frames.send({ type: "ready", protocol: PROTOCOL });
-const { source, commonjs, command, system, limit, displays } =
+const { source, commonjs, command, names, system, limit, displays } =
   readRequest() as Request;
 const screen = new Screen((frame) => frames.sendJSON(frame), displays);
 
@@ -123,7 +125,7 @@ async function loadCommonJS(): Promise<unknown> {
   const { default: Module }: { default: any } = await import("node:module");
   if (system) prepareSystem(Module);
   const path = new URL(source.url).pathname;
-  explainRequire(Module, new URL(source.directory!).pathname);
+  explainRequire(Module, new URL(source.directory!).pathname, names);
   const exports = Module._load(path, null, true);
   const isEmpty = typeof exports === "object" && exports !== null &&
     Object.getPrototypeOf(exports) === Object.prototype &&

@@ -14,17 +14,25 @@ type NodeModule = any;
 /**
  * Has require say of a package that is not there what to do about it, and look in the
  * current directory for what the program, in its directory, names relative to itself
- * and has not.
+ * and has not. names are those of the project that stand for files, by their paths.
  */
-export function explainRequire(Module: NodeModule, directory?: string): void {
+export function explainRequire(
+  Module: NodeModule,
+  directory?: string,
+  names: Record<string, string> = {},
+): void {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (
     request: string,
     parent: NodeModule,
     ...rest: unknown[]
   ) {
-    const own = directory !== undefined &&
-      parent?.filename?.startsWith(directory) &&
+    const ours = directory !== undefined &&
+      parent?.filename?.startsWith(directory);
+    if (ours && Object.hasOwn(names, request)) {
+      return resolve.call(this, names[request], parent, ...rest);
+    }
+    const own = ours &&
       (rest[1] as { paths?: unknown } | undefined)?.paths === undefined &&
       /^\.{1,2}(\/|$)/.test(request);
     try {

@@ -2,6 +2,7 @@ package modules
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/url"
 	"path"
@@ -17,19 +18,24 @@ import (
 // in a string or a comment as well.
 var relative = Pattern("[\"'`](\\.\\.?/[^\"'`\\\\\n]*)[\"'`]")
 
-// Mentions are the files, by their paths below the program's directory, that its module
-// in file may import. Which of them it does is told by a parse.
-func Mentions(file, code string) (files []string) {
-	for _, found := range relative().FindAllStringSubmatch(code, -1) {
-		files = append(files, meant(file, found[1])...)
+// Mentions gives a function that finds the files, by their paths below the program's
+// directory, that its module in file may import. Which of them it does is told by a parse.
+func Mentions(p job.Program) func(file, code string) []string {
+	names := namesOf(p)
+	return func(file, code string) []string {
+		files := names.mentions(file, code)
+		for _, found := range relative().FindAllStringSubmatch(code, -1) {
+			files = append(files, meant(file, found[1])...)
+		}
+		return files
 	}
-	return files
 }
 
 // filesOf are the program's files and those of its workspace that it mentions. An error
 // says why the latter are not known; they are imported from where they are all the same.
 func filesOf(p job.Program) (map[string][]byte, error) {
-	if p.Workspace == "" || len(Mentions(cmp.Or(p.Path, "main.js"), p.Code)) == 0 {
+	mentions := Mentions(p)
+	if p.Workspace == "" || len(mentions(cmp.Or(p.Path, "main.js"), p.Code)) == 0 {
 		return p.Files, nil
 	}
 	dir, err := workspace.Open(p.Workspace, workspace.Options{ReadOnly: true})
@@ -37,7 +43,7 @@ func filesOf(p job.Program) (map[string][]byte, error) {
 		return p.Files, err
 	}
 	defer dir.Close()
-	files, err := dir.Modules(p.Path, p.Code, Mentions)
+	files, err := dir.Modules(p.Path, p.Code, mentions)
 	if err != nil {
 		return p.Files, err
 	}
@@ -82,20 +88,32 @@ func parsable(files map[string][]byte) map[string]string {
 // reach takes from the program's files those that it imports by relative paths, those
 // that these import, and so on, and adds what they import to the program's imports.
 // name is the program's own file.
-func (m *Module) reach(name string, files map[string][]byte, scanned map[string]Scanned) {
+func (m *Module) reach(name string, names names, files map[string][]byte, scanned map[string]Scanned) {
 	type imports struct {
 		file string
 		all  []string
 	}
-	for queue := []imports{{name, m.Imports}}; len(queue) > 0; queue = queue[1:] {
+	own := m.Imports
+	m.Imports = nil
+	for queue := []imports{{name, own}}; len(queue) > 0; queue = queue[1:] {
 		for _, specifier := range queue[0].all {
+			from := queue[0].file
+			meaning, named, reason := names.find(from, specifier)
+			switch {
+			case reason != "":
+				m.Refused = append(m.Refused, fmt.Sprintf("import %q: %s", specifier, reason))
+				continue
+			case named:
+				m.name(specifier, meaning)
+				specifier, from = meaning.target, ""
+			}
 			if !isRelative(specifier) {
 				if !slices.Contains(m.Imports, specifier) {
 					m.Imports = append(m.Imports, specifier)
 				}
 				continue
 			}
-			for _, file := range meant(queue[0].file, specifier) {
+			for _, file := range meant(from, specifier) {
 				content, there := files[file]
 				if _, reached := m.Files[file]; !there || reached || file == name {
 					continue
@@ -105,7 +123,7 @@ func (m *Module) reach(name string, files map[string][]byte, scanned map[string]
 				}
 				found, parsed := scanned[file]
 				if parsed {
-					one := Module{Code: string(content), Imports: slices.Clone(found.Imports), Commonjs: isCommonJS(path.Ext(file), found)}
+					one := Module{Code: string(content), Imports: slices.Clone(found.Imports), Commonjs: isCommonJS(path.Ext(file), found, m.esm), jsx: m.jsx}
 					one.insertPrelude(found, "")
 					content = []byte(one.Code)
 					queue = append(queue, imports{file, one.Imports})

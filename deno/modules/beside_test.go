@@ -21,7 +21,7 @@ func TestMentionsStayInTheProgramsDirectory(t *testing.T) {
 		{"main.ts", `import "./%2e%2e/up.ts"`, ""},
 		{"main.ts", `import "npm:a"; import "/etc/passwd"; import "file:///x"; import "a"`, ""},
 	} {
-		files := Mentions(row.file, row.code)
+		files := Mentions(job.Program{})(row.file, row.code)
 		if found := slices.Contains(files, row.want); found == (row.want == "") && (row.want != "" || len(files) > 0) {
 			t.Errorf("%s in %s mentions %q, want %q", row.code, row.file, files, row.want)
 		}

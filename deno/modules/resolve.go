@@ -79,10 +79,12 @@ func (r *Resolution) resolveBare(text string, s Specifier, asked map[string]Spec
 
 // mapPackage maps a package's bare name and all below it.
 func (r *Resolution) mapPackage(s Specifier) {
-	root := s.Root()
-	r.Imports[s.Name] = root
-	r.Imports[s.Name+"/"] = strings.Replace(root, ":", ":/", 1) + "/"
+	r.Imports[s.Name] = s.Root()
+	r.Imports[s.Name+"/"] = below(s)
 }
+
+// below is what stands for all below a package, in an import map.
+func below(s Specifier) string { return strings.Replace(s.Root(), ":", ":/", 1) + "/" }
 
 // addRoot adds what has to be fetched. The files of an npm package come
 // together; the modules of jsr: and of URLs come one by one.

@@ -29,18 +29,25 @@ type Module struct {
 	Files map[string][]byte
 	// Copies are those that stand for files of the workspace.
 	Copies []string
+	// Names are what the project's manifest has imports of these modules stand for.
+	Names Names
+	// Refused says which imports can't be had by that manifest.
+	Refused []string
 	// Unfollowed is why the modules of its workspace were not looked at.
 	Unfollowed error
-	// Checked are all files as they are, for a check of their types, and JSX the package
-	// that makes their JSX; empty where none is asked for.
-	Checked map[string][]byte
-	JSX     string
+	// Checked are all files as they are, for a check of their types, and CheckJSX the
+	// compiler's options for their JSX; empty where no check is asked for.
+	Checked  map[string][]byte
+	CheckJSX map[string]string
 	// Installed is where the module of a package's command is, below the plan's directory,
 	// in place of File and Code.
 	Installed string
 	Problem   string // where it can't be parsed: "main.js:3:9"; empty if it can
 	TooHard   bool   // parsing it was given up
 	Unparsed  bool   // it was too plain to be parsed; problem is then not known
+
+	jsx job.JSX
+	esm bool // .js files are, whatever they look like
 }
 
 // prelude is what was inserted into the program's text, so that tracebacks can
@@ -70,7 +77,7 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 		return Module{}, err
 	}
 	extension := extensions[0]
-	m := Module{Name: cmp.Or(p.Name, "main"+extension), Code: p.Code}
+	m := Module{Name: cmp.Or(p.Name, "main"+extension), Code: p.Code, jsx: p.Manifest.JSX, esm: p.Manifest.ESM}
 	beside, unfollowed := filesOf(p)
 	m.Unfollowed = unfollowed
 	var found Scanned
@@ -85,7 +92,7 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	if found.Problem != "" {
 		m.Problem = m.Name + found.Problem
 	}
-	m.Commonjs = isCommonJS(extension, found)
+	m.Commonjs = isCommonJS(extension, found, m.esm)
 	m.File = m.Name
 	if !PlainName().MatchString(m.File) {
 		m.File = "main" + extension
@@ -101,9 +108,15 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	for i, specifier := range m.Imports {
 		m.Imports[i] = fromURL(p.URL, specifier)
 	}
-	m.reach(cmp.Or(p.Path, m.Name), beside, found.Beside)
+	names := namesOf(p)
+	m.reach(cmp.Or(p.Path, m.Name), names, beside, found.Beside)
 	if p.Check {
 		m.prepareCheck(p, beside)
+	}
+	for name, target := range names.imports { // also for what is imported by a computed name
+		if at := names.place(target); strings.HasSuffix(name, "/") && at != "" {
+			m.name(name, meaning{target: at})
+		}
 	}
 	if p.Path != "" && m.File == p.Path {
 		m.Copies = append(m.Copies, p.Path)
@@ -124,9 +137,10 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	return m, nil
 }
 
-// isCommonJS says that a module is one of CommonJS.
-func isCommonJS(extension string, found Scanned) bool {
-	return extension == ".cjs" || extension == ".cts" || extension == ".js" && (found.Format == "cjs" || found.Format == "" && found.Requires)
+// isCommonJS says that a module is one of CommonJS; esm that the project's .js files are none.
+func isCommonJS(extension string, found Scanned, esm bool) bool {
+	return extension == ".cjs" || extension == ".cts" ||
+		extension == ".js" && !esm && (found.Format == "cjs" || found.Format == "" && found.Requires)
 }
 
 // Extensions are those that a program's file name may have, the first unless it can't
@@ -180,9 +194,14 @@ func literal(text string) string {
 func (m *Module) insertPrelude(found Scanned, meta string) {
 	text := ""
 	if i := slices.Index(m.Imports, jsxSource+"/jsx-runtime"); i >= 0 {
-		source := jsxPackage(m.Imports, "react")
-		m.Imports[i] = source + "/jsx-runtime"
-		text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
+		if m.jsx.Factory != "" {
+			m.Imports = slices.Delete(m.Imports, i, i+1)
+			text += "/** @jsxRuntime classic *//** @jsx " + m.jsx.Factory + " *//** @jsxFrag " + m.jsx.Fragment + " */"
+		} else {
+			source := cmp.Or(m.jsx.Source, jsxPackage(m.Imports, "react"))
+			m.Imports[i] = source + "/jsx-runtime"
+			text += "/** @jsxRuntime automatic *//** @jsxImportSource " + source + " */"
+		}
 	}
 	if !m.Commonjs && strings.Contains(m.Code, "import.meta") {
 		text += meta

@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -26,24 +27,27 @@ func (m *Module) prepareCheck(p job.Program, files map[string][]byte) {
 	for file := range m.Files {
 		m.Checked[file] = files[file]
 	}
+	jsx := false
 	for file, text := range m.Checked {
 		m.Imports = append(m.Imports, typeImports(string(text))...)
-		if strings.HasSuffix(path.Ext(file), "x") {
-			m.JSX = jsxPackage(m.Imports, "npm:react")
+		jsx = jsx || strings.HasSuffix(path.Ext(file), "x")
+	}
+	switch {
+	case !jsx:
+	case m.jsx.Factory != "":
+		m.CheckJSX = map[string]string{"jsx": "react", "jsxFactory": m.jsx.Factory, "jsxFragmentFactory": m.jsx.Fragment}
+	default:
+		source := cmp.Or(m.jsx.Source, jsxPackage(m.Imports, "npm:react"))
+		if !strings.Contains(source, ":") {
+			source = "npm:" + source
 		}
-	}
-	if m.JSX != "" && !strings.Contains(m.JSX, ":") {
-		m.JSX = "npm:" + m.JSX
-	}
-	if m.JSXTypes() != "" {
-		m.Imports = append(m.Imports, m.JSX, m.JSXTypes())
+		m.CheckJSX = map[string]string{"jsx": "react-jsx", "jsxImportSource": source}
+		m.Imports = append(m.Imports, source)
+		if source == "npm:react" || strings.HasPrefix(source, "npm:react@") { // its types are a package of their own
+			m.CheckJSX["jsxImportSourceTypes"] = reactTypes
+			m.Imports = append(m.Imports, reactTypes)
+		}
 	}
 }
 
-// JSXTypes is the package with the types of what makes JSX, where that is one of its own.
-func (m Module) JSXTypes() string {
-	if m.JSX == "npm:react" || strings.HasPrefix(m.JSX, "npm:react@") {
-		return "npm:@types/react"
-	}
-	return ""
-}
+const reactTypes = "npm:@types/react"

@@ -43,7 +43,7 @@ type LanguageInfo struct {
 	Exits        []string // what a person types to end a REPL
 	// Mentions are the files beside a program that a file of it may import, by their
 	// paths from the program's directory; more than those it does.
-	Mentions func(file, code string) []string
+	Mentions func(p Program) func(file, code string) []string
 	// Typed says that its programs' types can be checked.
 	Typed bool
 	// Commands is the scheme by which a person names the packages whose commands the

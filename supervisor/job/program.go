@@ -37,6 +37,8 @@ type Program struct {
 	URL string `json:"url,omitempty"`
 	// Check has its types checked before it runs, where its language has such.
 	Check bool `json:"check,omitempty"`
+	// Manifest is what the program's project says of its packages.
+	Manifest Manifest `json:"manifest,omitzero"`
 	// Args reach the program as Deno.args, process.argv or sys.argv[1:].
 	Args []string `json:"args,omitempty"`
 	// Packages are wanted before the program starts: npm:, jsr: and https:

@@ -1,0 +1,37 @@
+package job
+
+import "encoding/json"
+
+// Manifest is what the files of a program's project say of what it may import: plain
+// data, read where the program was. It grants nothing, names no registry and runs
+// nothing. The zero value says nothing.
+type Manifest struct {
+	// Imports map what JavaScript and TypeScript import to what that stands for: a
+	// package ("npm:ms@2.1.2"), a URL, a module of Node's, or a file by its path from
+	// the program's directory ("./src/x.ts", "../x.ts"). A key that ends in a slash, or
+	// stands for a package, is that of all below it; one "*" stands for the same text in
+	// key and value.
+	Imports map[string]string `json:"imports,omitempty"`
+	// Scopes are such maps for the modules below a folder, by its path from the program's
+	// directory ("./lib/"), or below a URL. The longest that fits comes first.
+	Scopes map[string]map[string]string `json:"scopes,omitempty"`
+	// Refused are names of packages that are not the registry's, each with the reason why
+	// the program can't have them.
+	Refused map[string]string `json:"refused,omitempty"`
+	// Overrides are versions of what npm packages depend on, as package.json has them.
+	Overrides json.RawMessage `json:"overrides,omitempty"`
+	// ESM says that .js files are ECMAScript modules, whatever they look like, and CommonJS
+	// that they may be CommonJS where they are imported.
+	ESM      bool `json:"esm,omitempty"`
+	CommonJS bool `json:"commonjs,omitempty"`
+	JSX      JSX  `json:"jsx,omitzero"`
+}
+
+// JSX is how a project's JSX becomes JavaScript.
+type JSX struct {
+	// Source is the package whose runtime makes elements.
+	Source string `json:"source,omitempty"`
+	// Factory and Fragment are called in place of that: "h", "Fragment".
+	Factory  string `json:"factory,omitempty"`
+	Fragment string `json:"fragment,omitempty"`
+}
