@@ -20,7 +20,8 @@ import (
 //go:embed guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
 //go:embed guest/rillbox/images.py guest/rillbox/installer.py guest/rillbox/libraries.py
-//go:embed guest/rillbox/beside.py guest/rillbox/command.py guest/rillbox/names.py guest/rillbox/packages.py guest/rillbox/runner.py
+//go:embed guest/rillbox/beside.py guest/rillbox/command.py guest/rillbox/computed.py guest/rillbox/names.py
+//go:embed guest/rillbox/packages.py guest/rillbox/runner.py
 //go:embed guest/rillbox/session.py guest/rillbox/streams.py guest/rillbox/values.py
 //go:embed guest/rillbox/warm.py
 var sources embed.FS

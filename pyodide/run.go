@@ -59,6 +59,7 @@ type request struct {
 	Args       []string          `json:"args,omitempty"`
 	Packages   []string          `json:"packages,omitempty"`
 	Files      map[string][]byte `json:"files,omitempty"`
+	Folder     string            `json:"folder,omitempty"`
 	Path       string            `json:"path,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	Limit      int64             `json:"limit"`
@@ -165,7 +166,7 @@ func (r *run) broken(outcome wire.Outcome, exit sandbox.Exit) error {
 func (r *run) request() request {
 	limits := r.e.o.Limits
 	return request{
-		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Files: r.program.Files, Path: r.program.Path, Echo: r.program.Echo,
+		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Files: r.program.Files, Folder: r.program.Folder, Path: r.program.Path, Echo: r.program.Echo,
 		Env: permission.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
 	}
 }

@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"errors"
+	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -12,7 +14,7 @@ const (
 )
 
 // Modules reads the files that a program mentions, those that they mention, and so on,
-// as far as they are there. A link that leads out of the directory is an error. name is the
+// as far as they are there; `dir/*.x` mentions all that are so called (fs.Glob). A link that leads out of the directory is an error. name is the
 // program's own file, which is none of them, code its text. mentions says what a file
 // mentions, by paths from the directory.
 func (d *Dir) Modules(name, code string, mentions func(file, code string) []string) (map[string][]byte, error) {
@@ -24,6 +26,14 @@ func (d *Dir) Modules(name, code string, mentions func(file, code string) []stri
 			continue
 		}
 		looked[file] = true
+		if strings.Contains(file, "*") {
+			names, err := fs.Glob(d.root.FS(), file)
+			if err != nil {
+				return nil, err
+			}
+			queue = append(queue, names...)
+			continue
+		}
 		info, err := d.root.Stat(file)
 		switch {
 		case err != nil && (leadsOut(err) || errors.Is(err, syscall.ELOOP)): // another of that name is not meant

@@ -186,15 +186,21 @@ func (n *named) read(source io.Reader, name string, most int64) error {
 // take makes it the program of a text, in a file of that name if it has one.
 func (n *named) take(code, name string, most int64) error {
 	n.Code = strings.TrimPrefix(code, byteOrderMark)
-	if err := checkProgram(n.Code, most); err != nil {
-		return err
-	}
 	told := languageOfFile(name)
 	n.Name = name
 	if told.Name == "" {
 		told, n.Name = languageOfScript(n.Code), ""
 	}
-	return n.tell(told)
+	if err := n.tell(told); err != nil {
+		return err
+	}
+	if n.language.Decode != nil && int64(len(n.Code)) <= most {
+		var err error
+		if n.Code, err = n.language.Decode(n.Code); err != nil {
+			return err
+		}
+	}
+	return checkProgram(n.Code, most)
 }
 
 // tell says what language its name or its text is of; another may have been asked for.
@@ -347,8 +353,7 @@ func (n named) modules(path string) (map[string][]byte, error) {
 	if n.language.Mentions == nil {
 		return nil, nil
 	}
-	mentions := n.language.Mentions(n.Program)
-	if len(mentions(name, n.Code)) == 0 {
+	if len(n.language.Mentions(n.Program)(name, n.Code)) == 0 {
 		return nil, nil
 	}
 	dir, err := workspace.Open(filepath.Dir(path), workspace.Options{ReadOnly: true})
@@ -356,7 +361,7 @@ func (n named) modules(path string) (map[string][]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	return dir.Modules(name, n.Code, mentions)
+	return dir.Modules(name, n.Code, n.language.Mentions(n.Program))
 }
 
 // findModules adds the modules that the program imports from beside it; where its file is
@@ -373,8 +378,19 @@ func (n *named) findModules() error {
 		n.Path = filepath.ToSlash(within)
 		return nil
 	}
+	if filepath.IsLocal(n.file) { // else its place is nobody's business
+		n.Folder = folderOf(n.file)
+	}
 	n.Files, err = n.modules(path)
 	return err
+}
+
+// folderOf is the folder of a file by a path from the current directory; empty for that.
+func folderOf(file string) string {
+	if folder := filepath.ToSlash(filepath.Dir(file)); folder != "." {
+		return folder
+	}
+	return ""
 }
 
 // byteOrderMark is what some editors of Windows begin a file with.

@@ -4,13 +4,16 @@ import ast
 import asyncio
 import base64
 import contextlib
+import inspect
 import io
 import json
 import os
 import struct
 import sys
 import tempfile
+import traceback
 import unittest
+import warnings
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -386,9 +389,9 @@ class Names(unittest.TestCase):
             ("try:\n  import slugify\nexcept ImportError: pass", {"slugify": "python-slugify"}),
         ):
             with self.subTest(code):
-                found = names.needed(
-                    beside.imported(ast.parse(code), "/nowhere"), LISTED, lambda _: False
-                )
+                with mock.patch.object(sys, "path", []):
+                    imported = follow(code, "/nowhere").modules
+                found = names.needed(imported, LISTED, lambda _: False)
                 for extra in set(found) - set(want):
                     self.assertTrue(extra.startswith(tuple(want)), found)
                 self.assertEqual({k: v for k, v in found.items() if k in want}, want)
@@ -438,41 +441,182 @@ class Command(unittest.TestCase):
         self.assertIn("has no commands", chosen("tool", "x"))
 
 
+def follow(code: str, directory: str) -> beside.Imports:
+    """What a program in directory imports."""
+    path = f"{directory}/main.py"
+    return beside.follow([compile(code, path, "exec")], code, path, directory)
+
+
 class Beside(unittest.TestCase):
+    def setUp(self) -> None:
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.directory = os.path.realpath(place.name)
+        for name in ("HOME", "WORKSPACE"):
+            patch = mock.patch.object(beside, name, self.directory)
+            patch.start()
+            self.addCleanup(patch.stop)
+        before = os.getcwd()
+        os.chdir(self.directory)
+        self.addCleanup(os.chdir, before)
+        self.addCleanup(beside.COMPILED.clear)
+
+    def lay_out(self, files: dict[str, str]) -> None:
+        for path, code in files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(code)
+
     def test_a_programs_own_modules_are_followed(self) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            for path, code in {
+        self.lay_out(
+            {
                 "a.py": "import rich, a",
                 "pack/__init__.py": "from . import inner\nfrom .inner import deep",
                 "pack/inner/__init__.py": "from ... import out_of_it",
                 "pack/inner/deep.py": "from .. import sibling\nimport attrs",
-                "pack/sibling.py": "import tabulate",
+                "pack/sibling.py": "def f():\n  class C:\n    import tabulate",
                 "bad.py": "import (",
+                "latin.py": "# -*- coding: latin-1 -*-\nimport humanize # é",
                 "unused.py": "import stranger",
-            }.items():
-                Path(directory, path).parent.mkdir(parents=True, exist_ok=True)
-                Path(directory, path).write_text(code)
-            code = "import a, bad, json\nfrom pack import inner"
-            found = beside.imported(ast.parse(code), directory)
-            self.assertLessEqual({"a", "bad", "json", "rich", "attrs", "tabulate"}, {*found})
-            self.assertFalse({"stranger", "out_of_it"} & {*found})
+                "requests/data.txt": "",
+            }
+        )
+        Path("latin.py").write_bytes(b"# -*- coding: latin-1 -*-\nimport humanize # \xe9")
+        found = follow(
+            "import a, bad, json, latin, requests\nfrom pack import inner", self.directory
+        )
+        self.assertLessEqual({"json", "rich", "attrs", "tabulate", "humanize"}, {*found.modules})
+        self.assertFalse({"stranger", "out_of_it"} & {*found.modules})
+        self.assertEqual(found.own, {"a", "bad", "pack", "latin"})
+
+    def test_many_names(self) -> None:
+        """Operands of more than a byte, and of more than two."""
+        for count in (300, 70_000):
+            code = "".join(f"x{n} = {n}.5\n" for n in range(count)) + "from a.b import c, d"
+            self.assertEqual(follow(code, self.directory).modules, ["a.b", "a.b.c", "a.b.d"])
+
+    def test_what_is_imported_otherwise(self) -> None:
+        self.lay_out(
+            {
+                "pk/__init__.py": "__all__ = ['sub']\n__all__ += ['more']",
+                "pk/sub.py": "import in_sub",
+                "pk/more.py": "import in_more",
+                "pk/deep/__init__.py": "",
+                "pk/deep/end.py": "import in_end",
+                "pk/names.py": "import importlib\nimportlib.import_module('.sub', __package__)",
+                "lib/helper.py": "import in_helper",
+                "lib/json.py": "import in_json",
+                "tests/t.py": "",
+            }
+        )
+        place = "import os, sys\nfrom pathlib import Path\n"
+        for code, want in (
+            ("from pk import *", {"in_sub", "in_more"}),
+            ("import pk", set()),
+            ("import importlib\nimportlib.import_module('pk.sub')", {"in_sub"}),
+            (
+                "from importlib import import_module as m, util\nutil.find_spec('pk.sub')",
+                {"in_sub"},
+            ),
+            ("__import__('pk.sub')", {"in_sub"}),
+            ("import pk.names", {"in_sub"}),
+            ("import importlib\nimportlib.import_module('.more', 'pk')", {"in_more"}),
+            ("import importlib\nimportlib.import_module(f'pk.{x}')", {"in_sub", "in_end"}),
+            ("import importlib\nimportlib.import_module('pk.deep.' + x)", {"in_end"}),
+            ("import pk, pkgutil\npkgutil.iter_modules(pk.__path__)", {"in_sub", "in_more"}),
+            ("import pkgutil\npkgutil.walk_packages(['pk'], 'pk.')", {"in_sub", "in_end"}),
+            ("import runpy\nrunpy.run_path('lib/helper.py')", {"in_helper"}),
+            (place + "sys.path.insert(0, 'lib')\nimport helper", {"in_helper"}),
+            (place + "sys.path.insert(0, 'lib')\nimport json", {"in_json"}),
+            (place + "sys.path.append('lib')\nimport json", set()),
+            (place + "sys.path += [os.path.abspath('lib')]\nimport helper", {"in_helper"}),
+            (place + "sys.path = ['lib'] + sys.path\nimport json", {"in_json"}),
+            (place + "sys.path = sys.path + ['lib']\nimport json", set()),
+            (place + "sys.path[0:0] = ['./lib/.']\nimport helper", {"in_helper"}),
+            (place + "sys.path[0] = 'lib'\nimport helper", {"in_helper"}),
+            (place + "sys.path.extend(['lib'])\nimport helper", {"in_helper"}),
+            ("import site\nsite.addsitedir('lib')\nimport helper", {"in_helper"}),
+            (
+                place + "sys.path.append(os.path.join(os.path.dirname(__file__), 'lib'))\n"
+                "import helper",
+                {"in_helper"},
+            ),
+            (
+                place + "HERE = Path(__file__).resolve().parent\n"
+                "sys.path.insert(0, str(HERE / 'lib'))\nimport helper",
+                {"in_helper"},
+            ),
+            (
+                place + "here = os.path.dirname(os.path.realpath(__file__))\n"
+                "sys.path.insert(0, f'{here}/lib')\nimport helper",
+                {"in_helper"},
+            ),
+            (
+                place + "sys.path.insert(1, str(Path.cwd().joinpath('tests').parents[0] / 'lib'))\n"
+                "import helper",
+                {"in_helper"},
+            ),
+            (place + "sys.path.insert(0, LIB)\nimport helper", set()),
+        ):
+            with self.subTest(code):
+                found = follow(code, self.directory)
+                told = {name for name in found.modules if name.startswith("in_")}
+                self.assertEqual(told & want, want)
+                if not want:
+                    self.assertEqual(told, set())
+                self.assertEqual(found.outside, "")
+
+    def test_a_directory_that_is_not_the_programs_is_told(self) -> None:
+        self.lay_out({"tests/t.py": "", "lib/helper.py": ""})
+        place = "import os, sys\n"
+        for code, outside in (
+            ("sys.path.insert(0, '..')", True),
+            ("sys.path.insert(0, os.path.dirname(os.path.dirname(__file__)))", True),
+            ("sys.path.append('/opt/lib')", True),
+            ("sys.path.append('absent')", False),
+        ):
+            self.assertEqual(bool(follow(place + code, self.directory).outside), outside, code)
 
     def test_built_in_modules_alone_come_before_a_programs_own(self) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            for name in ("sys", "os", "json", "own"):
-                Path(directory, f"{name}.py").touch()
-            for name, own in {
-                "sys": False,
-                "os": False,
-                "json": True,
-                "own": True,
-                "re": False,
-            }.items():
-                self.assertEqual(beside.is_beside(name, directory), own, name)
-            with mock.patch.dict(sys.modules):
-                beside.precede(["sys", "json.decoder", "own"], directory)
-                self.assertIn("sys", sys.modules)
-                self.assertFalse([n for n in sys.modules if n.partition(".")[0] == "json"])
+        self.lay_out({f"{name}.py": "" for name in ("sys", "os", "json", "own")})
+        found = follow("import sys, os, json.decoder, own, re", self.directory)
+        self.assertEqual(found.own, {"json", "own"})
+        with mock.patch.dict(sys.modules):
+            beside.precede(found.own)
+            self.assertIn("sys", sys.modules)
+            self.assertFalse([n for n in sys.modules if n.partition(".")[0] == "json"])
+
+    def test_a_module_is_compiled_once_and_shown_by_its_users_path(self) -> None:
+        self.lay_out(
+            {
+                "m.py": "def f(): raise ValueError('said')",
+                "w.py": "import warnings\nx = 1 is 1\nwarnings.warn('careful')",
+            }
+        )
+        with warnings.catch_warnings(record=True) as told:
+            follow("import m, w", self.directory)
+            self.assertEqual(told, [])
+        with mock.patch.dict(sys.modules), mock.patch.object(sys, "path", [self.directory]):
+            with (
+                mock.patch.object(sys, "path_hooks", [beside.find_in]),
+                mock.patch("builtins.compile", side_effect=AssertionError),
+            ):
+                import m  # type: ignore
+            with (
+                mock.patch.object(sys, "path_hooks", [beside.find_in]),
+                warnings.catch_warnings(record=True) as told,
+            ):
+                warnings.simplefilter("always")
+                import w  # type: ignore # noqa: F401
+        self.assertEqual([(w.filename, w.lineno) for w in told], [("w.py", 2), ("w.py", 3)])
+        self.assertEqual(m.__file__, f"{self.directory}/m.py")
+        self.assertEqual(inspect.getsource(m.f), "def f(): raise ValueError('said')\n")
+        os.chdir("/")
+        try:
+            m.f()
+        except ValueError as error:
+            shown = "".join(traceback.format_exception(error))
+        self.assertIn('File "m.py", line 1, in f', shown)
+        self.assertIn("raise ValueError('said')", shown)
 
 
 class Shelf:

@@ -41,8 +41,12 @@ type LanguageInfo struct {
 	Banner       string
 	Prompt, More string
 	Exits        []string // what a person types to end a REPL
-	// Mentions are the files beside a program that a file of it may import, by their
-	// paths from the program's directory; more than those it does.
+	// Decode gives the text, UTF-8, of a program's file, which may say how it is encoded;
+	// nil where none does.
+	Decode func(source string) (string, error)
+	// Mentions begins with a program, and gives what tells the files beside it that one of
+	// its files may import, the program's own first, by their paths from its directory;
+	// more than those it does. `dir/*.x` are all that are so called.
 	Mentions func(p Program) func(file, code string) []string
 	// Typed says that its programs' types can be checked.
 	Typed bool

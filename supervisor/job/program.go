@@ -26,6 +26,9 @@ type Program struct {
 	// Files are modules of the program beside its own file, by their paths from there:
 	// "lib/x.ts". Those that it imports are part of it.
 	Files map[string][]byte `json:"files,omitempty"`
+	// Folder is the one that its user has the program's file in, from the current one:
+	// "src". It may be empty.
+	Folder string `json:"folder,omitempty"`
 	// Path is where the program's file is in its workspace, "src/main.ts", so that what it
 	// imports and finds by its own place is there; empty if it is not in it.
 	Path string `json:"path,omitempty"`

@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyodide.ffi
 import pyodide.webloop
 from pyodide.ffi import run_sync
 
-from . import eventloop, images, installer, runner, session, warm
+from . import beside, eventloop, images, installer, runner, session, warm
 
 # Modules that programs often use. Importing one takes up to 100 ms in
 # WebAssembly; in the snapshot it costs its pages of memory only.
@@ -40,6 +41,8 @@ for module in pkgutil.walk_packages(micropip.__path__, "micropip."):
 # What this process was started with is not the program's.
 for variable in ("_", "PWD", "PYTHONINSPECT", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(variable, None)
+
+sys.path_hooks.insert(0, beside.find_in)
 
 RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()

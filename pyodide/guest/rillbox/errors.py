@@ -10,6 +10,7 @@ from .values import shorten
 
 # Where the program's files are; the snapshot's, and so every worker's.
 HOME = os.path.expanduser("~")
+WORKSPACE = "/workspace"
 
 # Frames of these files are machinery: ours, Pyodide's, and the loop's that drives a task.
 MACHINERY = (

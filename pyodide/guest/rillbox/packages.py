@@ -8,7 +8,6 @@ The supervisor is asked first: it may know from an earlier run what the same
 requirements resolved to, an install plan, and then no index is asked.
 """
 
-import ast
 import json
 import sys
 from collections.abc import Callable
@@ -30,8 +29,9 @@ class Wanted:
     """Requirements (PEP 508 or wheel URLs), imported modules, versions of Python (PEP 440)."""
 
     requirements: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)  # that may be packages'
     python: str = ""
+    outside: str = ""  # a directory that they may be in; see beside.Imports
 
 
 class Host(Protocol):
@@ -53,12 +53,12 @@ class Host(Protocol):
         """Let interruptions of a session's cell come, or no more."""
 
 
-def wanted(code: str, tree: ast.AST, packages: list[str], directory: str) -> Wanted:
-    """What a program with its modules in directory, and its request, ask for."""
+def wanted(code: str, packages: list[str], imports: beside.Imports) -> Wanted:
+    """What a program with these imports, and its request, ask for."""
     metadata = names.inline_metadata(code)
     asked = dict.fromkeys([*packages, *metadata.dependencies])
-    modules = beside.imported(tree, directory)
-    return Wanted(list(asked), modules, metadata.python)
+    modules = [name for name in imports.modules if name.partition(".")[0] not in imports.own]
+    return Wanted(list(asked), modules, metadata.python, imports.outside)
 
 
 def present(module: str) -> bool:
@@ -74,6 +74,8 @@ def present(module: str) -> bool:
         if spec is None:
             return False
         path = spec.submodule_search_locations or []
+        if name == module and spec.loader is None:
+            return False  # it is a folder of that name
     return True
 
 
@@ -93,9 +95,11 @@ def install(
     installer.use(gateway, host)
     if want.python and (reason := installer.refuse(want.python)):
         raise PackageError(reason)
+    left_out = _left_out(want, installer)
+    want.modules = [name for name in want.modules if name.partition(".")[0] not in left_out]
     imports = names.needed(want.modules, installer.listed, present)
     if not want.requirements and not imports:
-        return {}
+        return left_out
     question = {
         "type": "resolve",
         "requirements": sorted(want.requirements),
@@ -111,7 +115,23 @@ def install(
     else:
         missing = wait(_resolve(want, installer))
     host.send(json.dumps({"type": "installed", "files": installer.installed, "missing": missing}))
-    return missing
+    return {**missing, **left_out}
+
+
+def _left_out(want: Wanted, installer: "Installer") -> dict[str, str]:
+    """The imports that may be a directory's, so that no stranger's package is meant."""
+    if not want.outside:
+        return {}
+    known = {*installer.listed.values(), *names.WELL_KNOWN.values()}
+    needed = names.needed(want.modules, installer.listed, present)
+    return {
+        module.partition(".")[0]: f"No package is fetched for `import {module}`: the program "
+        f"puts {want.outside} on sys.path, which it does not have, and a module of its own may be "
+        "there. A package that is meant is to be asked for by its name. The program has no "
+        "directory of files; files or session_id gives it one."
+        for module, provider in needed.items()
+        if provider not in known
+    }
 
 
 async def _resolve(want: Wanted, installer: "Installer") -> dict[str, str]:

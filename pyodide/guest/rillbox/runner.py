@@ -48,20 +48,24 @@ class Program:
     limit: int
     displays: int
     gateway: str
-    name: str = "main.py"
+    name: str = "main.py"  # of its file; then that which its user sees
     args: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # beside it, in base64
+    folder: str = ""  # that its user has its file in, from the current one
     path: str = ""  # of its file in the workspace, if it is there
     env: dict[str, str] = field(default_factory=dict)
     echo: bool = False
+    file: str = field(init=False)  # where it is
+    directory: str = field(init=False)  # where its own modules are
 
-    @property
-    def directory(self) -> str:
-        """Where its own modules are."""
-        if self.files:
-            return HOME
-        return os.path.dirname(os.path.join(os.getcwd(), self.path))
+    def __post_init__(self) -> None:
+        self.name = self.path or os.path.join(self.folder, self.name)
+        current = os.getcwd()
+        self.file = os.path.join(current if self.path else HOME, self.name)
+        self.directory = current
+        if self.path or self.files or current == HOME:
+            self.directory = os.path.dirname(self.file)
 
 
 @dataclass
@@ -94,7 +98,8 @@ class Runner:
         add_source(program)
         self._place(program)
         try:
-            body, last, want = read(program)
+            body, last, imports = read(program)
+            want = packages.wanted(program.code, program.packages, imports)
         except UNREADABLE as error:
             return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
         try:
@@ -103,7 +108,7 @@ class Runner:
             )
         except packages.PackageError as error:
             return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
-        self._prepare(program, want)
+        self._prepare(program, imports)
         display.begin(self._host.send, program.displays)
         self._host.send('{"type":"started"}')
         return self._run(program, body, last)
@@ -121,29 +126,27 @@ class Runner:
 
     def _place(self, program: Program) -> None:
         """Put the program's files where they are found before all but built-in modules."""
-        files = {name: binascii.a2b_base64(content) for name, content in program.files.items()}
+        place = os.path.dirname(program.file)
+        files = {
+            os.path.join(place, name): binascii.a2b_base64(content)
+            for name, content in program.files.items()
+        }
         if not program.path:
-            files[program.name] = program.code.encode(errors="surrogatepass")
-        for name, content in files.items():
-            path = os.path.join(HOME, name)
-            if "/" in name:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
+            files[program.file] = program.code.encode(errors="surrogatepass")
+        for folder in {os.path.dirname(path) for path in files} - {HOME}:
+            os.makedirs(folder, exist_ok=True)
+        for path, content in files.items():
             with open(path, "wb", buffering=0) as file:
                 file.write(content)
         sys.path[:] = [program.directory, *(path for path in sys.path if path)]
         if program.files:
             importlib.invalidate_caches()
 
-    def _prepare(self, program: Program, want: packages.Wanted) -> None:
+    def _prepare(self, program: Program, imports: beside.Imports) -> None:
         """Give the interpreter the state that a new process has for its program."""
         begin(program.env)
-        beside.precede(want.modules, program.directory)
-        path = (
-            os.path.join(os.getcwd(), program.path)
-            if program.path
-            else os.path.join(HOME, program.name)
-        )
-        sys.modules["__main__"].__dict__["__file__"] = path
+        beside.precede(imports.own)
+        sys.modules["__main__"].__dict__["__file__"] = program.file
         sys.argv = [program.name, *program.args]
 
     def _run(self, program: Program, body: CodeType, last: CodeType | None) -> Ending:
@@ -161,11 +164,11 @@ class Runner:
 UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
 
 
-def read(program: Program) -> tuple[CodeType, CodeType | None, packages.Wanted]:
-    """A program's statements, its last one if it is an expression, and what it needs."""
-    tree = ast.parse(program.code, program.name)
-    body, last = compile_program(tree, program.name)
-    return body, last, packages.wanted(program.code, tree, program.packages, program.directory)
+def read(program: Program) -> tuple[CodeType, CodeType | None, beside.Imports]:
+    """A program's statements, its last one if it is an expression, and what it imports."""
+    body, last = compile_program(ast.parse(program.code, program.name), program.name)
+    codes = [code for code in (body, last) if code]
+    return body, last, beside.follow(codes, program.code, program.file, program.directory)
 
 
 def _shown(error: Exception, name: str) -> Exception:

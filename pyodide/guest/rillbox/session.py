@@ -19,7 +19,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import packages, runner, streams
+from . import beside, runner, streams
 from .runner import Ending, Program
 
 # The last word of a line, as far as it can be completed.
@@ -92,7 +92,7 @@ class Session(runner.Runner):
     def _place(self, program: Program) -> None:
         pass  # a cell is in no file
 
-    def _prepare(self, program: Program, _: packages.Wanted) -> None:
+    def _prepare(self, program: Program, _: beside.Imports) -> None:
         sys.argv = ["", *program.args]
         streams.renew_input()
 
