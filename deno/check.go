@@ -42,7 +42,7 @@ func (e *Engine) check(ctx context.Context, p job.Program, m modules.Module, l l
 	r := wire.Outcome{Quiet: true}.Into(exit)
 	r.Stdout, r.Stderr = job.Captured{}, job.Captured{}
 	if exit.Status == job.Failed && exit.Reason == "" {
-		text := withOwnPaths(exit.Stderr.String(), fileURL(w.name)+"/")
+		text := withOwnPaths(exit.Stderr.String(), fileURL(w.name)+"/", p.Folder)
 		r.Error = &job.GuestError{Name: "TypeCheckError", Message: text}
 	}
 	return &r, nil
@@ -56,8 +56,11 @@ var (
 
 // withOwnPaths is what Deno says of types, with the program's files as they are called
 // there.
-func withOwnPaths(text, directory string) string {
+func withOwnPaths(text, directory, folder string) string {
 	text = checkEnd.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
+	if folder != "" {
+		folder += "/"
+	}
 	text = installedAt.ReplaceAllString(text, "npm:$1@$2/")
-	return strings.TrimPrefix(strings.ReplaceAll(text, directory, ""), "error: ")
+	return strings.TrimPrefix(strings.ReplaceAll(text, directory, folder), "error: ")
 }

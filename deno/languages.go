@@ -29,7 +29,7 @@ var Languages = []job.LanguageInfo{
 	},
 	{
 		Name: job.TypeScript, Title: "TypeScript", Aliases: []string{"ts", "deno"},
-		Extensions: []string{".ts", ".mts", ".tsx"}, Syntaxes: []string{"tsx"}, Interpreters: []string{"bun", "ts-node"},
+		Extensions: []string{".ts", ".mts", ".cts", ".tsx"}, Syntaxes: []string{"tsx"}, Interpreters: []string{"bun", "ts-node"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "TypeScript ${typescript} in Deno ${deno}", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
 		Mentions: modules.Mentions, Typed: true, Continues: continues,

@@ -96,11 +96,22 @@ func (w *worker) run(ctx context.Context, p job.Program, m modules.Module, syste
 	} else {
 		files[m.File] = []byte(m.Code)
 	}
+	folders := map[string]bool{}
+	for name := range files {
+		for dir := filepath.Dir(name); dir != "." && !folders[dir]; dir = filepath.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	w.Place(len(files) + len(folders))
 	if err := writeFiles(w.dir, files); err != nil {
 		w.Discard()
 		return job.Result{}, err
 	}
-	source := map[string]any{"url": fileURL(path), "directory": fileURL(w.name) + "/", "name": m.Name, "prelude": m.Prelude}
+	folder := ""
+	if p.Folder != "" {
+		folder = p.Folder + "/"
+	}
+	source := map[string]any{"url": fileURL(path), "directory": fileURL(w.name) + "/", "folder": folder, "name": m.Name, "prelude": m.Prelude}
 	switch {
 	case p.Path != "":
 		source["main"] = fileURL(filepath.Join(p.Workspace, p.Path))

@@ -45,8 +45,11 @@ func (d *Dir) Modules(name, code string, mentions func(file, code string) []stri
 		if err != nil {
 			return nil, err
 		}
-		if left -= int64(len(content.Data)); left < 0 || len(files) == maxModules {
-			return nil, refuse("the program has more than %d modules, or more than %d MiB of them", maxModules, maxModuleBytes>>20)
+		switch left -= int64(len(content.Data)); {
+		case left < 0:
+			return nil, refuse("the program's modules have more than %d MiB in all: put data into files that it reads", maxModuleBytes>>20)
+		case len(files) == maxModules:
+			return nil, refuse("the program has more than %d modules beside its own file: bundle them", maxModules)
 		}
 		files[file] = content.Data
 		queue = append(queue, mentions(file, string(content.Data))...)

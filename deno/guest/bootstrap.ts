@@ -12,7 +12,7 @@ import {
   PROTOCOL,
   readRequest,
 } from "../../supervisor/wire/guest/wire.ts";
-import { describeError, type Source } from "./traceback.ts";
+import { describeError, pathOf, type Source } from "./traceback.ts";
 import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
 import {
@@ -120,13 +120,28 @@ async function loadModule(): Promise<unknown> {
   return await module.default;
 }
 
+/** The path of the main module, which in a workspace is the program's place there. */
+// deno-lint-ignore no-explicit-any
+function placed(Module: any, path: string): string {
+  const extension = /\.c?js$/.exec(path)?.[0];
+  if (!source.main?.startsWith("file:") || extension === undefined) return path;
+  const code = Deno.readTextFileSync(path);
+  const load = Module._extensions[extension];
+  // deno-lint-ignore no-explicit-any
+  Module._extensions[extension] = (module: any, filename: string) => {
+    Module._extensions[extension] = load; // the main module is the first
+    module._compile(code, filename);
+  };
+  return pathOf(source.main);
+}
+
 async function loadCommonJS(): Promise<unknown> {
   // deno-lint-ignore no-explicit-any
   const { default: Module }: { default: any } = await import("node:module");
   if (system) prepareSystem(Module);
-  const path = new URL(source.url).pathname;
+  const path = pathOf(source.url);
   explainRequire(Module, new URL(source.directory!).pathname, names);
-  const exports = Module._load(path, null, true);
+  const exports = Module._load(placed(Module, path), null, true);
   const isEmpty = typeof exports === "object" && exports !== null &&
     Object.getPrototypeOf(exports) === Object.prototype &&
     Reflect.ownKeys(exports).length === 0;

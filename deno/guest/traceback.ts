@@ -17,11 +17,17 @@ export interface Source {
   main?: string;
   /** The directory of the program's own files, a URL; none where it is a cell. */
   directory?: string;
+  /** The user's folder that they are shown in: "src/", or empty. */
+  folder?: string;
   /** The file name to show for it. */
   name: string;
   /** What was inserted into its text, at a line and column counted from 1. */
   prelude: { line: number; column: number; text: string };
 }
+
+/** The path that a file URL names. */
+export const pathOf = (url: string) =>
+  decodeURIComponent(new URL(url).pathname);
 
 /** The module that this one is part of. */
 const OURS = import.meta.url;
@@ -159,6 +165,11 @@ function shorten(text: string, source: Source): string {
     /file:\/\/[^\s)"']*\/npm\/[^/\s]+\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d[^/\s]*)\//g,
     "npm:$1@$2/",
   );
+  if (source.main?.startsWith("file:")) { // CommonJS is compiled as what is there
+    text = text.replaceAll(source.main, source.url)
+      .replaceAll(pathOf(source.main), pathOf(source.url));
+  }
+  text = text.replaceAll("file://" + pathOf(source.url), source.url); // as Deno shows it
   const parts = text.split(source.url);
   for (let i = 1; i < parts.length; i++) {
     parts[i] = source.name +
@@ -166,10 +177,11 @@ function shorten(text: string, source: Source): string {
         return `:${line}:${ownColumn(Number(line), Number(column), source)}`;
       });
   }
-  text = parts.join("").replaceAll(new URL(source.url).pathname, source.name);
+  text = parts.join("").replaceAll(pathOf(source.url), source.name);
   if (source.directory === undefined) return text;
-  return text.replaceAll(source.directory, "")
-    .replaceAll(new URL(source.directory).pathname, "");
+  const folder = source.folder ?? "";
+  return text.replaceAll(source.directory, folder)
+    .replaceAll(new URL(source.directory).pathname, folder);
 }
 
 function ownColumn(line: number, column: number, { prelude }: Source): number {

@@ -16,7 +16,14 @@ import (
 
 // relative finds what may be a relative path that a module is imported by; it may stand
 // in a string or a comment as well.
-var relative = Pattern("[\"'`](\\.\\.?/[^\"'`\\\\\n]*)[\"'`]")
+var relative = Pattern("[\"'`](\\.\\.?(?:/[^\"'`\\\\\n]*)?)[\"'`]")
+
+// called finds relative paths by which calls load modules that are no imports: workers,
+// and what createRequire gives.
+var called = Pattern("(?:Worker\\(\\s*new\\s+URL|createRequire\\([^()]*\\)|\\brequire(?:\\.resolve)?)\\(\\s*[\"'`](\\.\\.?(?:/[^\"'`\\\\\n]*)?)[\"'`]")
+
+// mainOf finds the main file that a package.json names.
+var mainOf = Pattern(`"main"\s*:\s*"([^"\\]*)"`)
 
 // Mentions gives a function that finds the files, by their paths below the program's
 // directory, that its module in file may import. Which of them it does is told by a parse.
@@ -26,6 +33,9 @@ func Mentions(p job.Program) func(file, code string) []string {
 		files := names.mentions(file, code)
 		for _, found := range relative().FindAllStringSubmatch(code, -1) {
 			files = append(files, meant(file, found[1])...)
+		}
+		for _, specifier := range mainsOf(file, code) {
+			files = append(files, meant(file, specifier)...)
 		}
 		return files
 	}
@@ -51,9 +61,20 @@ func filesOf(p job.Program) (map[string][]byte, error) {
 	return files, nil
 }
 
+// mainsOf are the relative paths of what a directory stands for, if the file is its
+// package.json.
+func mainsOf(file, text string) (specifiers []string) {
+	if path.Base(file) == "package.json" {
+		for _, found := range mainOf().FindAllStringSubmatch(text, -1) {
+			specifiers = append(specifiers, "./"+found[1])
+		}
+	}
+	return specifiers
+}
+
 // isRelative says that a specifier is a path from the module that has it.
 func isRelative(specifier string) bool {
-	return strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../")
+	return strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../") || specifier == "." || specifier == ".."
 }
 
 // meant are the files, below the program's directory, that a module may mean by a
@@ -68,7 +89,19 @@ func meant(file, specifier string) []string {
 	if at == ".." || strings.HasPrefix(at, "../") {
 		return nil
 	}
-	return []string{at, at + ".js", at + ".json", at + "/index.js", at + "/index.json"}
+	below := at + "/"
+	if at == "." {
+		below = ""
+	}
+	return []string{at, at + ".js", at + ".json", below + "package.json", below + "index.js", below + "index.json"}
+}
+
+// calledBy are the relative paths by which calls in a module's text load modules.
+func calledBy(text string) (specifiers []string) {
+	for _, found := range called().FindAllStringSubmatch(text, -1) {
+		specifiers = append(specifiers, found[1])
+	}
+	return specifiers
 }
 
 // parsable are the texts of the files that can be parsed, by their paths.
@@ -93,7 +126,7 @@ func (m *Module) reach(name string, names names, files map[string][]byte, scanne
 		file string
 		all  []string
 	}
-	own := m.Imports
+	own := append(m.Imports, calledBy(m.Code)...)
 	m.Imports = nil
 	for queue := []imports{{name, own}}; len(queue) > 0; queue = queue[1:] {
 		for _, specifier := range queue[0].all {
@@ -121,12 +154,15 @@ func (m *Module) reach(name string, names names, files map[string][]byte, scanne
 				if m.Files == nil {
 					m.Files = map[string][]byte{}
 				}
+				if mains := mainsOf(file, string(content)); mains != nil {
+					queue = append(queue, imports{file, mains})
+				}
 				found, parsed := scanned[file]
 				if parsed {
 					one := Module{Code: string(content), Imports: slices.Clone(found.Imports), Commonjs: isCommonJS(path.Ext(file), found, m.esm), jsx: m.jsx}
 					one.insertPrelude(found, "")
 					content = []byte(one.Code)
-					queue = append(queue, imports{file, one.Imports})
+					queue = append(queue, imports{file, append(one.Imports, calledBy(string(content))...)})
 				}
 				m.Files[file] = content
 			}

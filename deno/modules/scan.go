@@ -131,6 +131,14 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 		}
 	}
 	slices.Sort(m.Copies)
+	shown := path.Join(p.Folder, m.Name)
+	if p.Path != "" {
+		shown = path.Join(path.Dir(p.Path), m.Name)
+	}
+	if m.Problem != "" {
+		m.Problem = shown + strings.TrimPrefix(m.Problem, m.Name)
+	}
+	m.Name = shown
 	if _, taken := m.Files[m.File]; taken { // m.File is a name of ours, then
 		m.File = "program" + path.Ext(m.File)
 	}

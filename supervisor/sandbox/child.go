@@ -94,6 +94,7 @@ type Child struct {
 	exited   bool // it is not to be signalled any more
 	paused   atomic.Bool
 
+	placed   atomic.Int64 // how many files and folders of its directory are ours
 	meter    meter
 	looks    *time.Ticker   // when watch looks at it
 	attached sync.WaitGroup // readers of out and err
@@ -240,6 +241,10 @@ func (c *Child) Stdin() io.WriteCloser {
 	<-c.joined
 	return c.stdin
 }
+
+// Place says that so many files and folders that are written into the child's directory,
+// beside OwnDir, are ours and do not count towards Limits.Files.
+func (c *Child) Place(entries int) { c.placed.Add(int64(entries)) }
 
 // Frames is the child's fd 3; it ends when no process of the child's has it
 // open any more. All of it must be read, or a child that writes there waits.

@@ -140,12 +140,16 @@ func (c *Child) checkDisk() {
 		if filepath.Dir(c.command.OwnDir) == dir {
 			except = filepath.Base(c.command.OwnDir)
 		}
-		used, err := workspace.Measure(dir, except, c.limits.Files)
+		ours := int64(0)
+		if dir == c.command.Dir {
+			ours = c.placed.Load()
+		}
+		used, err := workspace.Measure(dir, except, c.limits.Files+ours)
 		if err != nil {
 			continue // it has just been removed
 		}
 		switch {
-		case used.Files > c.limits.Files:
+		case used.Files-ours > c.limits.Files:
 			c.Kill(job.Failed, fmt.Sprintf("the program's directory holds more than its %d files", c.limits.Files))
 		case used.Deep:
 			c.Kill(job.Failed, "the folders in the program's directory nest too deep to be counted")
