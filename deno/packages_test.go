@@ -359,8 +359,12 @@ func TestPackagesOfOtherSystems(t *testing.T) {
 	dir := t.TempDir()
 	program := job.Program{Code: `import native from "native"; export default native`}
 	for _, offline := range []bool{false, true} {
-		if got := run(t, newEngine(t, "", ownCache(t, dir, offline)), program); string(got.Value) != `"near"` {
+		e := newEngine(t, "", ownCache(t, dir, offline))
+		if got := run(t, e, program); string(got.Value) != `"near"` {
 			t.Errorf("offline %v: %s %+v", offline, got.Value, got.Error)
+		}
+		if got := openSession(t, e, job.TypeScript).cell(`import native from "native"; native`); string(got.Value) != `"near"` {
+			t.Errorf("offline %v, a cell: %s %+v", offline, got.Value, got.Error)
 		}
 	}
 }
