@@ -369,6 +369,38 @@ func TestPackagesOfOtherSystems(t *testing.T) {
 	}
 }
 
+// TestPeers: what a package needs beside it is fetched, unless it can do without; then it
+// is named where it is missing.
+func TestPeers(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "peer", "1.2.3", map[string]string{"package.json": `{"name":"peer","version":"1.2.3"}`, "index.js": `module.exports = "peer";`})
+	r.npm(t, "needs", "1.0.0", map[string]string{"package.json": `{"name":"needs","version":"1.0.0","peerDependencies":{"peer":"^1"}}`, "index.js": `module.exports = require("peer");`})
+	const optional = `"version":"1.0.0","peerDependencies":{"peer":"^1"},"peerDependenciesMeta":{"peer":{"optional":true}}`
+	r.npm(t, "may", "1.0.0", map[string]string{"package.json": `{"name":"may",` + optional + `}`, "index.js": `module.exports = require("peer");`})
+	r.npm(t, "may-esm", "1.0.0", map[string]string{"package.json": `{"name":"may-esm","type":"module","main":"index.js",` + optional + `}`, "index.js": `export { default } from "peer";`})
+	dir := t.TempDir()
+	for _, offline := range []bool{false, true} {
+		e := newEngine(t, "", ownCache(t, dir, offline))
+		for _, row := range []struct{ imports, want string }{
+			{`import found from "needs";`, `"peer"`},
+			{`import "peer"; import found from "may";`, `"peer"`},
+			{`import "peer"; import found from "may-esm";`, `"peer"`},
+			{`import found from "may";`, `may@1.0.0 needs the package "peer", which is not fetched with it: import that too, or name it in packages`},
+			{`import found from "may-esm";`, `may-esm@1.0.0 needs the package "peer", which is not fetched with it: import that too, or name it in packages`},
+		} {
+			for in, got := range map[string]job.Result{
+				"a program": run(t, e, job.Program{Code: row.imports + "export default found"}),
+				"a cell":    openSession(t, e, job.TypeScript).cell(row.imports + "found"),
+			} {
+				if string(got.Value) != row.want && (got.Error == nil || got.Error.Message != row.want) {
+					t.Errorf("offline %v, %s, %s: have %s %+v", offline, in, row.imports, got.Value, got.Error)
+				}
+			}
+		}
+	}
+}
+
 // TestAnImportThatMayFail of a fetched module is the module's own affair.
 func TestAnImportThatMayFail(t *testing.T) {
 	r := newRegistry(t)

@@ -100,7 +100,7 @@ func (m *sessionModules) narrow(to, from string, versions map[string]bool) error
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if text, err = modules.NarrowManifest(text, before, versions); err != nil {
+		if text, err = modules.NarrowManifest(text, before, versions, nil); err != nil {
 			return fmt.Errorf("read %s: %w", from, err)
 		}
 	}

@@ -209,6 +209,14 @@ function withoutPrelude(
 const COMPUTED =
   "an import that is computed is not fetched by itself; name it in packages";
 
+/** What require says of a package that another one names and does not depend on. */
+const MISSING_PEER =
+  /^Cannot find module '((?:@[^/']+\/)?[^./'][^/']*)(?:\/[^']*)?'\nRequire stack:\n- .*\/npm\/.*?\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d+\.\d+\.\d+[^/]*)\//;
+
+/** What import says of one where hooks resolve what is imported. */
+const UNRESOLVED_PEER =
+  /^Unable to load \S+\/\d+\.\d+\.\d+[^/\s]*\/(?:[^\s]*\/)?((?:@[^/\s]+\/)?[^./\s]+) imported from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
+
 /** Says in the words of this product what Deno's loader says in Deno's. */
 function explain(message: string, source: Source, isImport: boolean): string {
   let match = /^Import "([^"]+)" not a dependency/.exec(message);
@@ -219,6 +227,16 @@ function explain(message: string, source: Source, isImport: boolean): string {
   if (match) return `Cannot find package "jsr:${match[1]}": ${COMPUTED}`;
   match = /Specifier not found in cache: "([^"]+)"/.exec(message);
   if (match) return `Cannot find module "${match[1]}": ${COMPUTED}`;
+  match = /^Could not find package '([^']+)' from .*\(([^\s()]+)\)/
+    .exec(message) ??
+    MISSING_PEER.exec(message) ??
+    UNRESOLVED_PEER.exec(message);
+  if (match) {
+    const version = match[3] === undefined ? "" : `@${match[3]}`;
+    return `${match[2]}${version} needs the package "${
+      match[1]
+    }", which is not fetched with it: import that too, or name it in packages`;
+  }
   match = /^Module not found "([^"]+)"\.?$/.exec(message);
   if (match && !URL.canParse(match[1]!) && !hasDirectory()) {
     return `Module not found "${match[1]}": ${NO_DIRECTORY}`;

@@ -133,7 +133,7 @@ func FuzzNarrowManifest(f *testing.F) {
 	f.Add([]byte(`{"latest":"2.0.0","versions":{"1.0.0":{}}}`+"\n// denoCacheMetadata={}"), []byte(``))
 	f.Add([]byte(`{"dist-tags":null,"versions":null}`), []byte(`{"versions":[]}`))
 	f.Fuzz(func(t *testing.T, text, before []byte) {
-		narrowed, err := NarrowManifest(text, before, map[string]bool{"1.0.0": true})
+		narrowed, err := NarrowManifest(text, before, map[string]bool{"1.0.0": true}, func(name string) bool { return name == "there" })
 		if err != nil {
 			return
 		}

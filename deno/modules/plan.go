@@ -44,9 +44,6 @@ type Plan struct {
 	Packages []job.Package `json:"packages"`
 	// Modules are each package's directory and each module's file, below the plan's.
 	Modules []string `json:"modules"`
-	// Elsewhere are the directories that packages for other systems would have: what
-	// registries say of them is part of the plan.
-	Elsewhere []string `json:"elsewhere,omitempty"`
 	// NoSystem says that none of the modules names one of Node's that looks at the
 	// machine: process, os and fs.
 	NoSystem bool `json:"no_system,omitempty"`
@@ -187,7 +184,7 @@ func (f *fetcher) Key() string {
 			registry.Write(text)
 		}
 	}
-	return fmt.Sprintf("2\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
+	return fmt.Sprintf("3\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
 }
 
@@ -295,16 +292,13 @@ func (p *Plan) take(stage *cache.DenoStage, found []part) (changed []string, err
 			}
 		}
 	}
-	p.Modules, p.Elsewhere = nil, nil
+	p.Modules = nil
 	for path, w := range all {
 		err := stage.Take(path, w.integrity, filepath.Join(p.Dir, filepath.FromSlash(path)))
 		switch {
 		case errors.Is(err, cache.ErrChanged):
 			changed = append(changed, path)
 		case errors.Is(err, fs.ErrNotExist) && w.optional:
-			if w.integrity != "" {
-				p.Elsewhere = append(p.Elsewhere, path)
-			}
 		case err != nil:
 			return nil, err
 		case w.module:
@@ -312,7 +306,6 @@ func (p *Plan) take(stage *cache.DenoStage, found []part) (changed []string, err
 		}
 	}
 	slices.Sort(p.Modules)
-	slices.Sort(p.Elsewhere)
 	slices.Sort(changed)
 	return changed, nil
 }
@@ -327,7 +320,7 @@ func (p *Plan) write() error {
 			continue
 		}
 		if err == nil {
-			text, err = NarrowManifest(text, nil, versions)
+			text, err = NarrowManifest(text, nil, versions, p.has)
 		}
 		if err == nil { // not into the file, which is the cache's too
 			err = errors.Join(os.Remove(full), os.WriteFile(full, text, 0o600))

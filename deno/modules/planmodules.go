@@ -29,7 +29,7 @@ func (p Plan) Manifests() map[string]map[string]bool {
 		}
 		manifests[manifest][version] = true
 	}
-	for _, module := range slices.Concat(p.Modules, p.Elsewhere) {
+	for _, module := range p.Modules {
 		if strings.HasPrefix(module, "npm/") {
 			version, _, _ := strings.Cut(path.Base(module), "_") // what follows tells a copy for other peers apart
 			add(path.Join(path.Dir(module), "registry.json"), version)
@@ -107,10 +107,16 @@ func cachedURL(u *url.URL) string {
 	return "remote/" + u.Scheme + "/" + host + "/" + hex.EncodeToString(sum[:])
 }
 
+// has says that the plan holds an npm package of that name.
+func (p Plan) has(name string) bool {
+	return slices.ContainsFunc(p.Modules, func(module string) bool { return strings.HasSuffix(path.Dir(module), "/"+name) })
+}
+
 // NarrowManifest leaves those versions in a manifest of npm's or JSR's, as Deno
 // keeps it: a JSON object, perhaps with a comment of Deno's after it. before is
-// what became of the manifest the last time, empty if there was none.
-func NarrowManifest(text, before []byte, versions map[string]bool) ([]byte, error) {
+// what became of the manifest the last time, empty if there was none. Of what a version
+// can do without, has leaves what is there; nil leaves all.
+func NarrowManifest(text, before []byte, versions map[string]bool, has func(name string) bool) ([]byte, error) {
 	manifest, rest, err := readManifest(text)
 	if err != nil {
 		return nil, err
@@ -120,6 +126,11 @@ func NarrowManifest(text, before []byte, versions map[string]bool) ([]byte, erro
 		return nil, err
 	}
 	maps.DeleteFunc(all, func(version string, _ json.RawMessage) bool { return !versions[version] })
+	for version := range all {
+		if has != nil {
+			all[version] = withoutAbsent(all[version], has)
+		}
+	}
 	if len(before) > 0 {
 		earlier, _, err := readManifest(before)
 		if err == nil {
@@ -151,6 +162,38 @@ func NarrowManifest(text, before []byte, versions map[string]bool) ([]byte, erro
 	}
 	narrowed, err := json.Marshal(manifest)
 	return append(narrowed, rest...), err
+}
+
+// withoutAbsent leaves out of what a registry says of one version the packages that it
+// can do without and that are not there: those for other systems, and optional peers.
+// Without a lock file, Deno would look for them. What is of another form stays as it is.
+func withoutAbsent(text json.RawMessage, has func(name string) bool) json.RawMessage {
+	var all map[string]json.RawMessage
+	var optional struct {
+		Dependencies map[string]string `json:"optionalDependencies"`
+		Peers        map[string]struct {
+			Optional bool `json:"optional"`
+		} `json:"peerDependenciesMeta"`
+	}
+	if errors.Join(json.Unmarshal(text, &all), json.Unmarshal(text, &optional)) != nil {
+		return text
+	}
+	absent := map[string]bool{}
+	for name, version := range optional.Dependencies {
+		absent[name] = !has(name) && !strings.HasPrefix(version, "npm:") // which stands for another name
+	}
+	for name, peer := range optional.Peers {
+		absent[name] = peer.Optional && !has(name)
+	}
+	for _, kind := range []string{"dependencies", "optionalDependencies", "peerDependencies"} {
+		var named map[string]json.RawMessage
+		if json.Unmarshal(all[kind], &named) == nil {
+			maps.DeleteFunc(named, func(name string, _ json.RawMessage) bool { return absent[name] })
+			all[kind], _ = json.Marshal(named) // as it was read
+		}
+	}
+	left, _ := json.Marshal(all)
+	return left
 }
 
 func readManifest(text []byte) (manifest map[string]json.RawMessage, rest []byte, err error) {
