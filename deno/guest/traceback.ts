@@ -215,7 +215,7 @@ const MISSING_PEER =
 
 /** What import says of one where hooks resolve what is imported. */
 const UNRESOLVED_PEER =
-  /^Unable to load \S+\/\d+\.\d+\.\d+[^/\s]*\/(?:[^\s]*\/)?((?:@[^/\s]+\/)?[^./\s]+) imported from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
+  /^(?:Unable to load|Directory import) \S+\/\d+\.\d+\.\d+[^/\s]*\/(?:\S+\/)?((?:@[^/\s]+\/)?[^./\s]+) (?:imported|is not supported resolving import) from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
 function explain(message: string, source: Source, isImport: boolean): string {
