@@ -21,7 +21,7 @@ func TestNativeCode(t *testing.T) {
 		{
 			"--allow-ffi", `import * as css from "npm:lightningcss@1.33.0";`,
 			`new TextDecoder().decode(css.transform({ filename: "a.css", code: new TextEncoder().encode("a { color: #ff0000 }"), minify: true }).code)`, `"a{color:red}"`,
-			".node is native code: the operator can allow it with --allow-ffi in DENO_PERMISSION_ARGS",
+			"is native code: the operator can allow it with --allow-ffi in DENO_PERMISSION_ARGS",
 		},
 		{
 			"--allow-run", `import esbuild from "npm:esbuild@0.28.2";`,

@@ -13,6 +13,15 @@ export interface NativeCode {
 
 let last: NativeCode | undefined;
 
+/** Names a file of native code by its package, if it is in one. */
+export function nativeCodeAt(path: string, refused: boolean): NativeCode {
+  const file = path.slice(path.lastIndexOf("/") + 1);
+  const owner = /\/npm\/.*?((?:@[^/]+\/)?[^/]+)\/\d+\.\d+\.\d+[^/]*\//.exec(
+    path,
+  );
+  return { name: owner ? `${file} of ${owner[1]}` : file, refused };
+}
+
 /** Gives the last native code that was not loaded. */
 export function nativeCode(): NativeCode | undefined {
   return last;
@@ -22,8 +31,9 @@ export function nativeCode(): NativeCode | undefined {
 // deno-lint-ignore no-explicit-any
 export function watchNativeCode(Module: any): void {
   const note = (path: string, refused: boolean) => {
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    if (name.endsWith(".node") && !last?.refused) last = { name, refused };
+    if (path.endsWith(".node") && !last?.refused) {
+      last = nativeCodeAt(path, refused);
+    }
   };
   const load = Module._extensions[".node"];
   Module._extensions[".node"] = (module: unknown, path: string) => {

@@ -6,7 +6,7 @@
  */
 
 import type { WireError } from "../../supervisor/wire/guest/wire.ts";
-import { type NativeCode, nativeCode } from "./native.ts";
+import { type NativeCode, nativeCode, nativeCodeAt } from "./native.ts";
 import { abbreviate } from "./value.ts";
 
 /** The guest's program, and what of its text is ours. */
@@ -257,6 +257,11 @@ function explain(message: string, source: Source, isImport: boolean): string {
     /^Requires ([a-z]+) access to (.*), run again with the --allow-\1 flag$/s
       .exec(message);
   if (match) return explainRefusal(match[1]!, match[2]!, source, isImport);
+  const told = message.replace( // in what a package says of it
+    /Requires ([a-z]+) access to ("[^"\n]*"), run again with the --allow-\1 flag/g,
+    (_, kind, what) => explainRefusal(kind, what, source, isImport),
+  );
+  if (told !== message) return told;
   const native = nativeCode();
   if (native !== undefined && NO_NATIVE_CODE.test(message)) {
     return `${explainNative(native)}\n${message}`;
@@ -282,10 +287,8 @@ function explainRefusal(
   source: Source,
   isImport: boolean,
 ): string {
-  const native = /([^/"]+\.node)"$/.exec(what);
-  if (native) {
-    return explainNative({ name: native[1]!, refused: kind === "ffi" });
-  }
+  const native = /^"(.*\.node)"$/s.exec(what);
+  if (native) return explainNative(nativeCodeAt(native[1]!, kind === "ffi"));
   // What node:child_process looks at before it starts a program.
   if (
     kind === "env" && what === '"NODE_V8_COVERAGE"' &&
