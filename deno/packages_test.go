@@ -357,6 +357,9 @@ func TestPackagesOfOtherSystems(t *testing.T) {
 	r.npm(t, "farther", "1.0.0", map[string]string{"package.json": `{"name":"farther","version":"1.0.0"}`})
 	r.npm(t, "near", "1.0.0", map[string]string{"package.json": `{"name":"near","version":"1.0.0"}`, "index.js": `module.exports = "near";`})
 	dir := t.TempDir()
+	if got := run(t, newEngine(t, "", ownCache(t, dir, false)), job.Program{Code: `import "native-far/package.json" with { type: "json" }`}); got.Error != nil {
+		t.Fatal(got.Error) // another program has it
+	}
 	program := job.Program{Code: `import native from "native"; export default native`}
 	for _, offline := range []bool{false, true} {
 		e := newEngine(t, "", ownCache(t, dir, offline))
