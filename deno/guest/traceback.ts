@@ -162,7 +162,7 @@ function guestFrames(lines: string[], source: Source): string[] {
 /** Shows the guest's file by its name, and a package's file by its package. */
 function shorten(text: string, source: Source): string {
   text = text.replaceAll(
-    /file:\/\/[^\s)"']*\/npm\/[^/\s]+\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d[^/\s]*)\//g,
+    /(?:file:\/\/)?\/[^\s)"']*?\/npm\/[^\s)"']+?\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d+\.\d+\.\d+[^/\s]*)\//g,
     "npm:$1@$2/",
   );
   if (source.main?.startsWith("file:")) { // CommonJS is compiled as what is there
@@ -211,11 +211,11 @@ const COMPUTED =
 
 /** What require says of a package that another one names and does not depend on. */
 const MISSING_PEER =
-  /^Cannot find module '((?:@[^/']+\/)?[^./'][^/']*)(?:\/[^']*)?'\nRequire stack:\n- .*\/npm\/.*?\/((?:@[^/\s]+\/)?[^/\s]+)\/(\d+\.\d+\.\d+[^/]*)\//;
+  /^Cannot find module '((?:@[^/']+\/)?[^./'][^/']*)(?:\/[^']*)?'\nRequire stack:\n- npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
 
 /** What import says of one where hooks resolve what is imported. */
 const UNRESOLVED_PEER =
-  /^(?:Unable to load|Directory import) \S+\/\d+\.\d+\.\d+[^/\s]*\/(?:\S+\/)?((?:@[^/\s]+\/)?[^./\s]+) (?:imported|is not supported resolving import) from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
+  /^(?:Unable to load|Directory import) npm:(?:@[^/\s]+\/)?[^/\s]+\/(?:\S+\/)?((?:@[^/\s]+\/)?[^./\s]+) (?:imported|is not supported resolving import) from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
 function explain(message: string, source: Source, isImport: boolean): string {
@@ -232,8 +232,7 @@ function explain(message: string, source: Source, isImport: boolean): string {
     MISSING_PEER.exec(message) ??
     UNRESOLVED_PEER.exec(message);
   if (match) {
-    const version = match[3] === undefined ? "" : `@${match[3]}`;
-    return `${match[2]}${version} needs the package "${
+    return `${match[2]} needs the package "${
       match[1]
     }", which is not fetched with it: import that too, or name it in packages`;
   }
