@@ -103,6 +103,12 @@ func (s *DenoStage) Rel(full string) (path string, ok bool) {
 	return "", false
 }
 
+// Integrity returns what the registry signed of a package that an earlier fetch brought.
+func (s *DenoStage) Integrity(path string) (integrity string, known bool) {
+	record, known := s.known[path]
+	return record.Integrity, known
+}
+
 // Take links or copies a part to the path to, if it has this integrity and is as
 // recorded; else the error is ErrChanged. It wraps fs.ErrNotExist if there is no such
 // part.

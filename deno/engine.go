@@ -166,7 +166,7 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.E
 	if err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
-	p, err := e.planner.Plan(ctx, e.deno, e.options.Permissions, wanted.Roots, emit)
+	p, err := e.planner.Plan(ctx, e.deno, e.options.Permissions, wanted.Roots, modules.Terms{}, emit)
 	if err != nil {
 		return nil, err
 	}

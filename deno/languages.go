@@ -25,13 +25,13 @@ var Languages = []job.LanguageInfo{
 		Extensions: []string{".js", ".mjs", ".cjs", ".jsx"}, Syntaxes: []string{"jsx"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "JavaScript in Deno ${deno} (V8 ${v8})", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
-		Mentions: modules.Mentions, Typed: true, Commands: "npm", Continues: continues, Probe: probe, Endless: "for (;;);",
+		Mentions: modules.Mentions, Typed: true, Commands: "npm", LockFile: "deno.lock", Continues: continues, Probe: probe, Endless: "for (;;);",
 	},
 	{
 		Name: job.TypeScript, Title: "TypeScript", Aliases: []string{"ts", "deno"},
 		Extensions: []string{".ts", ".mts", ".cts", ".tsx"}, Syntaxes: []string{"tsx"}, Interpreters: []string{"bun", "ts-node"},
 		How: how, Packages: "lodash@4, jsr:@std/csv, https: URLs", Arguments: "Deno.args, process.argv.slice(2)",
 		Banner: "TypeScript ${typescript} in Deno ${deno}", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
-		Mentions: modules.Mentions, Typed: true, Continues: continues,
+		Mentions: modules.Mentions, Typed: true, LockFile: "deno.lock", Continues: continues,
 	},
 }

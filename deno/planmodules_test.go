@@ -47,7 +47,7 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
-			_, err = e.planner.Plan(t.Context(), binary, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, func(job.Event) {})
+			_, err = e.planner.Plan(t.Context(), binary, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, modules.Terms{}, func(job.Event) {})
 			var missing *modules.PackageError
 			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || egress.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)

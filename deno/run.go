@@ -60,11 +60,15 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	var installing time.Duration
 	if len(wanted.Roots) > 0 {
 		began := time.Now()
-		install, err = e.planner.Plan(ctx, e.deno, permissions, wanted.Roots, emit)
+		install, err = e.planner.Plan(ctx, e.deno, permissions, wanted.Roots, modules.TermsOf(p.Manifest), emit)
 		installing = time.Since(began)
 		if err != nil {
 			return unplanned(err, installing)
 		}
+	}
+	if p.LockOnly {
+		lock, err := install.LockFile(p.Manifest.Lock.Deno)
+		return job.Result{Status: job.Completed, Packages: install.Packages, Installing: installing, Lock: lock}, err
 	}
 	if p.Command != "" {
 		if m.Installed, m.Commonjs, err = install.Command(command); err != nil {
@@ -117,6 +121,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	}
 	addSyntaxHints(&r, p, m, scan)
 	r.Packages, r.Installing = install.Packages, installing
+	if len(install.Unlocked) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", p.Manifest.Lock.File, strings.Join(install.Unlocked, ", ")))
+	}
 	if m.TooHard {
 		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}

@@ -18,7 +18,7 @@ var Languages = []job.LanguageInfo{{
 	Packages: "numpy>=2, httpx[http2], wheel URLs", Arguments: "sys.argv[1:]",
 	AnyFile: " (open() finds files only at paths that a flag names)",
 	Banner:  "Python ${python} in Pyodide ${pyodide}", Prompt: ">>> ", More: "... ", Exits: []string{"exit()", "quit()", "exit", "quit"},
-	Decode: decode, Mentions: mentions, Commands: "pypi", Module: moduleProgram,
+	Decode: decode, Mentions: mentions, Commands: "pypi", Module: moduleProgram, LockFile: "pylock.toml",
 	Continues: regexp.MustCompile(`^(\s|#|(elif|else|except|finally)\b)`), ReadsLines: true,
 	Probe: probe, Endless: "while True: pass",
 }}

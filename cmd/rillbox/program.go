@@ -311,26 +311,45 @@ func warnOfFlags(ours *pflag.FlagSet, args []string, file string) {
 	}
 }
 
-// readManifest reads what the project around the program's file says of its packages.
-func (n *named) readManifest() (notes []string, err error) {
-	if n.file == "" {
-		return nil, nil
+// prepare adds what the project around the program's file says of its packages, and the
+// modules beside it. frozen wants a lock file.
+func (n *named) prepare(quiet, frozen bool) error {
+	if n.file != "" {
+		if err := n.readManifest(quiet); err != nil {
+			return err
+		}
 	}
+	if n.Manifest.Frozen = n.Manifest.Frozen || frozen; n.Manifest.Frozen && n.Manifest.Lock.File == "" {
+		return fmt.Errorf("there is no lock file for %s, which --frozen wants: run `rillbox lock FILE`", cmp.Or(n.file, "a program that is in no file"))
+	}
+	return n.findModules()
+}
+
+// readManifest reads what the project around the program's file says of its packages, and
+// tells of what is not honoured.
+func (n *named) readManifest(quiet bool) error {
 	path, err := realPath(n.file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the program's directory: %w", err)
+		return fmt.Errorf("cannot find the program's directory: %w", err)
 	}
 	dir := manifest.Project(path)
 	project, err := manifest.Open(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer project.Close()
 	within, err := filepath.Rel(dir, path)
-	if err == nil {
-		n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Language)
+	if err != nil {
+		return err
 	}
-	return notes, err
+	var notes []string
+	n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Language)
+	for _, note := range notes {
+		if !quiet {
+			fmt.Fprintln(os.Stderr, "rillbox: "+job.ShowLine(note, 2<<10))
+		}
+	}
+	return err
 }
 
 // place is where the program's file is; what runs a module has a place without a file.

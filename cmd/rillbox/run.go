@@ -51,6 +51,7 @@ type runFlags struct {
 	out    string
 	watch  bool
 	check  bool
+	frozen bool
 	json   bool
 }
 
@@ -114,6 +115,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	f.bind(set, "")
 	set.BoolVar(&f.check, "check", false, "check the types of TypeScript before it runs, as Deno does")
 	set.BoolVar(&f.watch, "watch", false, "run it again whenever its file or a module beside it changes")
+	set.BoolVar(&f.frozen, "frozen", false, "use no package that the lock file beside the program does not have (rillbox lock)")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")
 	set.SetInterspersed(false) // what follows the program is its own
@@ -175,16 +177,7 @@ func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *r
 			return err
 		}
 	}
-	notes, err := program.readManifest()
-	if err != nil {
-		return usageError{err}
-	}
-	if !a.quiet {
-		for _, note := range notes {
-			fmt.Fprintln(os.Stderr, "rillbox: "+job.ShowLine(note, 2<<10))
-		}
-	}
-	if err := program.findModules(); err != nil {
+	if err := program.prepare(a.quiet, f.frozen); err != nil {
 		return usageError{err}
 	}
 	if program.notebook != nil {

@@ -50,7 +50,9 @@ type fetcher struct {
 	imports []string // permission flags for URL imports
 	named   []string // hosts that may be on private addresses
 	roots   []Specifier
-	npmOnly bool            // no URL and no jsr: specifier leads anywhere
+	npmOnly bool // no URL and no jsr: specifier leads anywhere
+	terms   Terms
+	locked  lockFile        // what of the project's lock file is the roots'
 	fetched map[string]bool // addresses, and npm packages with their versions
 	emit    func(job.Event)
 
@@ -128,6 +130,9 @@ func (f *fetcher) run(ctx context.Context, command []string, roots ...Specifier)
 		return nil, err
 	}
 	env, files := fetchEnv(address)
+	if f.terms.Overrides != nil { // which only package.json can have
+		env = slices.DeleteFunc(env, func(setting string) bool { return strings.HasPrefix(setting, "DENO_NO_PACKAGE_JSON=") })
+	}
 	for _, file := range append(files, launcher.Certificates...) {
 		around.Optional(file)
 	}
@@ -259,6 +264,7 @@ var (
 	errorLine     = Pattern(`(?m)^error: `)
 	failedPackage = Pattern(`Failed (?:loading \S+ for|caching npm) package ["']([^"']+)["']`)
 	failedJSR     = Pattern(`JSR package manifest for '([^']+)' failed`)
+	otherArchive  = Pattern(`Tarball checksum did not match [^\n]* for (\S+?)\.?\s+Expected: (\S+)\s+Actual: (\S+)`)
 	failedImport  = Pattern(`Import '([^']+)' failed|Specifier not found in cache: "([^"]+)"`)
 	localFault    = Pattern(`Failed (?:caching|reading cache entry for) '|\(os error (\d+)\)`)
 	noNetwork     = Pattern(`error sending request|dns error|client error \(Connect\)|tcp connect error|not found in cache`)
@@ -318,6 +324,9 @@ func (f *fetcher) explain(stderr, unreachable string, roots []Specifier) error {
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\ufffd")
 	if len(text) > MaxExplained {
 		text = strings.ToValidUTF8(text[:MaxExplained], "") + "…"
+	}
+	if m := otherArchive().FindStringSubmatch(text); m != nil && f.terms.Lock.File != "" {
+		return mismatch(f.terms.Lock.File, m[1], m[2], m[3])
 	}
 	if unreachable != "" || f.offline() || noNetwork().MatchString(text) {
 		what := wanted(text)

@@ -14,17 +14,24 @@ import (
 // lockFile is Deno's lock file, as far as we read it. The keys of NPM and JSR
 // are names with versions.
 type lockFile struct {
-	Specifiers map[string]string        `json:"specifiers"`
-	NPM        map[string]lockedPackage `json:"npm"`
-	JSR        map[string]lockedPackage `json:"jsr"`
-	Redirects  map[string]string        `json:"redirects"`
-	Remote     map[string]string        `json:"remote"`
+	Form       string                   `json:"version"` // of the file: "5"
+	Specifiers map[string]string        `json:"specifiers,omitempty"`
+	JSR        map[string]lockedPackage `json:"jsr,omitempty"`
+	NPM        map[string]lockedPackage `json:"npm,omitempty"`
+	Redirects  map[string]string        `json:"redirects,omitempty"`
+	Remote     map[string]string        `json:"remote,omitempty"`
 }
 
 type lockedPackage struct {
-	Integrity            string   `json:"integrity"`
-	Dependencies         []string `json:"dependencies"`
-	OptionalDependencies []string `json:"optionalDependencies"`
+	Integrity            string   `json:"integrity,omitempty"`
+	Dependencies         []string `json:"dependencies,omitempty"`
+	OptionalDependencies []string `json:"optionalDependencies,omitempty"`
+	OptionalPeers        []string `json:"optionalPeers,omitempty"`
+	OS                   []string `json:"os,omitempty"`
+	CPU                  []string `json:"cpu,omitempty"`
+	Deprecated           bool     `json:"deprecated,omitempty"`
+	Scripts              bool     `json:"scripts,omitempty"`
+	Bin                  bool     `json:"bin,omitempty"`
 }
 
 func readLock(text []byte) (lockFile, error) {

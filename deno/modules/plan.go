@@ -48,9 +48,11 @@ type Plan struct {
 	// machine: process, os and fs.
 	NoSystem bool `json:"no_system,omitempty"`
 
-	Locked lockFile  `json:"-"` // Lock, parsed
-	Dir    string    `json:"-"` // like Deno's, with npm and remote
-	since  time.Time // when the cache was asked for it
+	Locked lockFile `json:"-"` // Lock, parsed
+	// Unlocked are the packages that the project's lock file does not have.
+	Unlocked []string  `json:"-"`
+	Dir      string    `json:"-"` // like Deno's, with npm and remote
+	since    time.Time // when the cache was asked for it
 }
 
 const (
@@ -81,12 +83,21 @@ type Planner struct {
 
 // Plan gives the plan for the specifiers, if the operator's policy allows all that
 // is in it, after fetching what is missing or corrupt with the Deno at a path.
-func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission.Permissions, roots []Specifier, emit func(job.Event)) (Plan, error) {
+func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission.Permissions, roots []Specifier, terms Terms, emit func(job.Event)) (Plan, error) {
 	if err := checkRoots(pl.Policy, permissions, roots); err != nil {
 		return Plan{}, err
 	}
-	p, err := pl.find(ctx, NewFetcher(pl, deno, permissions, roots, emit))
+	f := NewFetcher(pl, deno, permissions, roots, emit)
+	f.terms = terms
+	var err error
+	if f.locked, err = terms.locked(roots); err != nil {
+		return Plan{}, err
+	}
+	p, err := pl.find(ctx, f)
 	if err != nil {
+		return Plan{}, err
+	}
+	if p.Unlocked, err = terms.check(f.locked, p.Locked); err != nil {
 		return Plan{}, err
 	}
 	if err := p.check(pl.Policy); err != nil {
@@ -184,8 +195,12 @@ func (f *fetcher) Key() string {
 			registry.Write(text)
 		}
 	}
-	return fmt.Sprintf("3\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
+	key := fmt.Sprintf("3\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
+	if lock := f.locked.text(); lock != nil || f.terms.Overrides != nil {
+		key += fmt.Sprintf("\nlock %x overrides %x", sha256.Sum256(lock), sha256.Sum256(f.terms.Overrides))
+	}
+	return key
 }
 
 // make fetches the modules, and fills dir with them and with the plan.
@@ -220,7 +235,19 @@ func (f *fetcher) fetch(ctx context.Context, dir string) (p *Plan, changed []str
 		return nil, nil, err
 	}
 	lock := filepath.Join(f.work, "lock.json")
-	flags := append([]string{"--no-config", "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
+	if text := f.locked.text(); text != nil {
+		if err := os.WriteFile(lock, text, 0o600); err != nil {
+			return nil, nil, fmt.Errorf("write a lock file: %w", err)
+		}
+	}
+	config := "--no-config"
+	if f.terms.Overrides != nil {
+		config = "--config=" + filepath.Join(f.work, "deno.json")
+		if err := f.terms.writeConfig(f.work); err != nil {
+			return nil, nil, err
+		}
+	}
+	flags := append([]string{config, "--node-modules-dir=none", "--lock=" + lock}, f.imports...)
 	if age := f.Policy.MinReleaseAge; age > 0 {
 		flags = append(flags, fmt.Sprintf("--min-dep-age=%d", minutes(age)))
 	}
@@ -234,9 +261,15 @@ func (f *fetcher) fetch(ctx context.Context, dir string) (p *Plan, changed []str
 	if p.Locked, err = readLock(p.Lock); err != nil {
 		return nil, nil, err
 	}
+	if f.terms.Overrides != nil { // they are of the configuration that it was made with
+		p.Lock = p.Locked.text()
+	}
 	p.Packages = p.Locked.packages(f.roots, f.fetched)
 	found, err := f.list(ctx, flags, stage, p.Registries)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.locked.checkFetched(f.terms.Lock.File, stage, found); err != nil {
 		return nil, nil, err
 	}
 	if changed, err = p.take(stage, found); err != nil {

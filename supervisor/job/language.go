@@ -55,6 +55,8 @@ type LanguageInfo struct {
 	// as the program, nil where there is no such thing.
 	Commands string
 	Module   func(name string) (code string, err error)
+	// LockFile is the name of the lock files that it writes.
+	LockFile string
 	// Continues matches a line of piped input that belongs to the statement before it;
 	// nil matches none.
 	Continues *regexp.Regexp

@@ -25,6 +25,19 @@ type Manifest struct {
 	ESM      bool `json:"esm,omitempty"`
 	CommonJS bool `json:"commonjs,omitempty"`
 	JSX      JSX  `json:"jsx,omitzero"`
+	// Lock has the exact versions; Frozen demands that it has all that the program needs.
+	Lock   Lock `json:"lock,omitzero"`
+	Frozen bool `json:"frozen,omitempty"`
+}
+
+// Lock is what a lock file says of packages.
+type Lock struct {
+	// File is the file's path from the program's directory, for people; empty means that
+	// there is none.
+	File string `json:"file,omitempty"`
+	// Deno is a lock file in Deno's form: versions and digests of npm's and JSR's packages,
+	// and of URLs.
+	Deno json.RawMessage `json:"deno,omitempty"`
 }
 
 // JSX is how a project's JSX becomes JavaScript.

@@ -62,6 +62,9 @@ type Program struct {
 	// Combined makes one stream of stdout and stderr, in the order in which they were
 	// written: Result.Stdout. A session's cells can't have it.
 	Combined bool `json:"combined,omitempty"`
+	// LockOnly asks for Result.Lock in place of a run: the program's packages are found and
+	// fetched, and none of its code runs.
+	LockOnly bool `json:"lock_only,omitempty"`
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
@@ -132,6 +135,8 @@ type Result struct {
 	// State says, of a session's cell that did not end by itself, whether the
 	// session's state is still there; empty otherwise.
 	State State
+	// Lock is the content of a lock file, where the program asked for that.
+	Lock []byte
 	// Error is set when the program failed by an error, and when it was ended
 	// from outside, where it says why and what to do.
 	Error *GuestError

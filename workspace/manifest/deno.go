@@ -94,7 +94,38 @@ func (r *reader) denoFields(o object, folder string, outer bool) error {
 			return err
 		}
 	}
+	if err := r.lockField(o, folder); err != nil {
+		return err
+	}
 	return r.compilerOptions(o, outer)
+}
+
+// lockField reads where Deno has its lock file, if it has one.
+func (r *reader) lockField(o object, folder string) error {
+	raw, there := o.fields["lock"]
+	if !there {
+		return nil
+	}
+	var lock struct {
+		Path   string `json:"path"`
+		Frozen bool   `json:"frozen"`
+	}
+	var is bool
+	if json.Unmarshal(raw, &is) == nil {
+		r.noLock = !is
+		return nil
+	}
+	if json.Unmarshal(raw, &lock.Path) != nil && json.Unmarshal(raw, &lock) != nil {
+		return fmt.Errorf("%s: \"lock\" is no path, no object and neither true nor false", o.file)
+	}
+	r.m.Frozen = r.m.Frozen || lock.Frozen
+	if lock.Path != "" {
+		r.lockAt = path.Join(folder, lock.Path)
+		if path.IsAbs(lock.Path) || r.lockAt == ".." || strings.HasPrefix(r.lockAt, "../") {
+			return fmt.Errorf("%s: \"lock\" is %.200q, which is no file of the project", o.file, lock.Path)
+		}
+	}
+	return nil
 }
 
 // otherMap reads the import map that a deno.json names.

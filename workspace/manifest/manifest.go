@@ -68,6 +68,9 @@ type reader struct {
 	notes []string
 	files int
 	names int
+	// What deno.json says of lock files: that there is none, or where it is.
+	noLock bool
+	lockAt string
 }
 
 // folders are those with the program's manifests: its own first, the project's last.

@@ -16,7 +16,10 @@ func (r *reader) javaScript() error {
 	if err := r.denoConfigs(); err != nil {
 		return err
 	}
-	return r.nodePackages()
+	if err := r.nodePackages(); err != nil {
+		return err
+	}
+	return r.denoLock()
 }
 
 // unhonoured are fields of package.json that change what a program gets, and that are not
