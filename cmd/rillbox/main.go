@@ -176,6 +176,7 @@ without a network.`,
 	root.SetVersionTemplate(versionLine())
 	root.AddCommand(
 		newRunCommand(a),
+		newLockCommand(a),
 		newReplCommand(a),
 		newServeCommand(a),
 		newSetupCommand(a),

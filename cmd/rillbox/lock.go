@@ -1,0 +1,122 @@
+//go:build !windows
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rillbox/cmd/rillbox/terminal"
+	"rillbox/supervisor"
+	"rillbox/supervisor/job"
+)
+
+// lockFlags are the flags of `rillbox lock` that are not settings.
+type lockFlags struct {
+	runFlags
+	upgrade bool
+}
+
+func newLockCommand(a *app) *cobra.Command {
+	f := &lockFlags{}
+	cmd := &cobra.Command{
+		Use:   "lock [flags] FILE | DIR",
+		Short: "Write a lock file for a program",
+		Long: `Find out which packages a program needs, fetch them, and write their versions and
+digests into a lock file beside it: deno.lock, as Deno has it, or pylock.toml (PEP 751).
+The program does not run. From then on rillbox run takes these versions, and checks their
+digests; with --frozen it takes no others.
+
+What the lock file has already stays; --upgrade finds all versions anew.`,
+		Example: `  rillbox lock report.py
+  rillbox run --frozen report.py`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.lock(cmd, f, args) },
+	}
+	set := cmd.Flags()
+	f.bind(set, "")
+	set.BoolVar(&f.upgrade, "upgrade", false, "forget the versions that the lock file has")
+	a.config.bindFlags(set, ofRun)
+	return cmd
+}
+
+func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
+	program, used, file, _, err := f.program(cmd, args, a.config.Limits.Code)
+	if err == nil && file == "" {
+		err = errors.New("a lock file is written beside a program: name its FILE")
+	}
+	if err == nil && used.LockFile == "" {
+		err = fmt.Errorf("%s has no lock files", used.Title)
+	}
+	if err == nil {
+		err = a.readManifest(&program, file)
+	}
+	if err == nil {
+		err = findModules(&program, used, file)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	name := used.LockFile
+	if path.Base(program.Manifest.Lock.File) == name {
+		name = program.Manifest.Lock.File
+	}
+	if f.upgrade {
+		program.Manifest.Lock = job.Lock{}
+	}
+	program.LockOnly, program.Manifest.Frozen = true, false
+
+	ctx, stop := untilEnded(cmd.Context())
+	defer stop()
+	a.config.Engine.Warm, a.config.Engine.LeaveImages = 0, true
+	engines, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+	out := terminal.NewOutput(a.quiet)
+	defer out.End()
+	result, err := engines.Run(ctx, program, supervisor.Call{Streams: job.Streams{Emit: out.Emit}})
+	out.End()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return exitStatus(statusCancelled)
+	case err != nil:
+		return err
+	case result.Status != job.Completed:
+		out.Report(result)
+		return statusOf(result)
+	}
+	to := filepath.Join(filepath.Dir(file), filepath.FromSlash(name))
+	if err := writeAside(to, result.Lock); err != nil {
+		return fmt.Errorf("cannot write the lock file: %w", err)
+	}
+	out.Report(result)
+	if !a.quiet {
+		fmt.Fprintf(os.Stderr, "%s has %d packages that %s needs\n", to, len(result.Packages), strings.TrimPrefix(file, "./"))
+	}
+	return nil
+}
+
+// writeAside puts a file in the place of another at once.
+func writeAside(to string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), to)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
