@@ -41,6 +41,8 @@ type planFile struct {
 type requirements struct {
 	Packages []string `json:"requirements"`
 	Imports  []string `json:"imports"`
+	// terms describes what the program's project demands; not the worker's.
+	terms string
 }
 
 // String lists them, each once.
@@ -50,10 +52,17 @@ func (r requirements) String() string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
+func (r requirements) termsKey() []string {
+	if r.terms == "" {
+		return nil
+	}
+	return []string{"terms", r.terms}
+}
+
 // planKey describes all that decides what requirements resolve to.
 func (rt *runtime) planKey(r requirements) string {
 	return fmt.Sprintf("python/pyodide-%s/%s/%s/%s", Version, rt.origin, rt.policy,
-		digest(slices.Concat(r.Packages, []string{"imports"}, r.Imports)...))
+		digest(slices.Concat(r.Packages, []string{"imports"}, r.Imports, r.termsKey())...))
 }
 
 // findPlan gives the plan for requirements, nil when there is none or when it can't be

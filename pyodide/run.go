@@ -66,10 +66,18 @@ type request struct {
 	Displays   int64             `json:"displays"`
 	Gateway    string            `json:"gateway"`
 	Echo       bool              `json:"echo,omitempty"`
+	// What the program's project says; see runner.Program.
+	Constraints []string          `json:"constraints,omitempty"`
+	Refused     map[string]string `json:"refused,omitempty"`
+	Frozen      bool              `json:"frozen,omitempty"`
+	InstallOnly bool              `json:"install_only,omitempty"`
 }
 
 func newRun(e *Engine, w *worker, p job.Program, streams job.Streams) *run {
 	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
+	if p.Manifest.Lock.File != "" {
+		w.grant.Demand(p.Manifest.Lock.File, demanded(p, w.rt.gateway.Distributed()), p.Manifest.Frozen)
+	}
 	return &run{e: e, worker: w, program: p, stdin: streams.Stdin, emit: streams.Emit}
 }
 
@@ -111,6 +119,7 @@ func (r *run) do(ctx context.Context) (job.Result, error) {
 	result := r.result(outcome, exit)
 	release(result)
 	r.complete(&result, ended)
+	r.addManifest(&result)
 	return result, nil
 }
 
@@ -168,6 +177,8 @@ func (r *run) request() request {
 	return request{
 		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Files: r.program.Files, Folder: r.program.Folder, Path: r.program.Path, Echo: r.program.Echo,
 		Env: permission.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
+		Constraints: constraints(r.program, r.worker.rt.gateway.Distributed()), Refused: r.program.Manifest.Refused,
+		Frozen: r.program.Manifest.Frozen, InstallOnly: r.program.LockOnly,
 	}
 }
 
@@ -212,6 +223,7 @@ func (r *run) resolve(frame wire.Frame) error {
 	if err := json.Unmarshal(frame.JSON, r.wanted); err != nil {
 		return fmt.Errorf("%w: %w", wire.ErrProtocol, err)
 	}
+	r.wanted.terms = termsOf(r.program.Manifest)
 	plan, err := r.e.findPlan(r.worker.rt, *r.wanted)
 	r.unread = err
 	plan = plan.without(r.installed)

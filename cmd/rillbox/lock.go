@@ -47,28 +47,28 @@ What the lock file has already stays; --upgrade finds all versions anew.`,
 }
 
 func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
-	program, used, file, _, err := f.program(cmd, args, a.config.Limits.Code)
-	if err == nil && file == "" {
+	program, err := f.program(cmd, args, a.config.Limits.Code)
+	if err == nil && program.file == "" {
 		err = errors.New("a lock file is written beside a program: name its FILE")
 	}
-	if err == nil && used.LockFile == "" {
-		err = fmt.Errorf("%s has no lock files", used.Title)
+	if err == nil && program.language.LockFile == "" {
+		err = fmt.Errorf("%s has no lock files", program.language.Title)
 	}
 	if err == nil {
-		err = a.readManifest(&program, file)
-	}
-	if err == nil {
-		err = findModules(&program, used, file)
+		err = program.prepare(a.quiet, false)
 	}
 	if err != nil {
 		return usageError{err}
 	}
-	name := used.LockFile
+	name := program.language.LockFile
 	if path.Base(program.Manifest.Lock.File) == name {
 		name = program.Manifest.Lock.File
 	}
-	if f.upgrade {
+	switch lock := program.Manifest.Lock; {
+	case f.upgrade:
 		program.Manifest.Lock = job.Lock{}
+	case lock.Foreign && lock.File == name:
+		return usageError{fmt.Errorf("%s was written by another program: --upgrade replaces it", name)}
 	}
 	program.LockOnly, program.Manifest.Frozen = true, false
 
@@ -82,7 +82,7 @@ func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
 	defer engines.Close()
 	out := terminal.NewOutput(a.quiet)
 	defer out.End()
-	result, err := engines.Run(ctx, program, supervisor.Call{Streams: job.Streams{Emit: out.Emit}})
+	result, err := engines.Run(ctx, program.Program, supervisor.Call{Streams: job.Streams{Emit: out.Emit}})
 	out.End()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -93,13 +93,13 @@ func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
 		out.Report(result)
 		return statusOf(result)
 	}
-	to := filepath.Join(filepath.Dir(file), filepath.FromSlash(name))
+	to := filepath.Join(filepath.Dir(program.file), filepath.FromSlash(name))
 	if err := writeAside(to, result.Lock); err != nil {
 		return fmt.Errorf("cannot write the lock file: %w", err)
 	}
 	out.Report(result)
 	if !a.quiet {
-		fmt.Fprintf(os.Stderr, "%s has %d packages that %s needs\n", to, len(result.Packages), strings.TrimPrefix(file, "./"))
+		fmt.Fprintf(os.Stderr, "%s has %d packages that %s needs\n", to, len(result.Packages), strings.TrimPrefix(program.file, "./"))
 	}
 	return nil
 }

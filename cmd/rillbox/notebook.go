@@ -146,22 +146,6 @@ func (n *notebook) write(to io.Writer) error {
 	return encoder.Encode(n.all)
 }
 
-// save replaces a file by the notebook.
-func (n *notebook) save(path string) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".rillbox-*.ipynb")
-	if err == nil {
-		defer os.Remove(temporary.Name())
-		err = errors.Join(n.write(temporary), temporary.Chmod(0o644), temporary.Close())
-	}
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the notebook: %w", err)
-	}
-	return nil
-}
-
 // runNotebook runs the cells of a notebook in a session, up to one that fails, and writes
 // the notebook with what came of them, if that is asked for.
 func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output, n named, f *runFlags) error {
@@ -211,8 +195,13 @@ func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output,
 		status = nil
 	}
 	if f.out != "" {
-		if err := n.notebook.save(f.out); err != nil {
-			return err
+		var text bytes.Buffer
+		err := n.notebook.write(&text)
+		if err == nil {
+			err = writeAside(f.out, text.Bytes())
+		}
+		if err != nil {
+			return fmt.Errorf("cannot write the notebook: %w", err)
 		}
 	}
 	if f.json {

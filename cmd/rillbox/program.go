@@ -343,7 +343,7 @@ func (n *named) readManifest(quiet bool) error {
 		return err
 	}
 	var notes []string
-	n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Language)
+	n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Code, n.Language)
 	for _, note := range notes {
 		if !quiet {
 			fmt.Fprintln(os.Stderr, "rillbox: "+job.ShowLine(note, 2<<10))

@@ -42,6 +42,7 @@ type Grant struct {
 	closed  context.Context
 	close   context.CancelFunc
 
+	demand       *demand // nil without a lock file
 	queue, slots chan struct{}
 	rate         *rate.Limiter
 

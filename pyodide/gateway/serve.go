@@ -128,6 +128,9 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 	if err != nil {
 		return g.explain("the index page of "+name, err)
 	}
+	if p, err = gr.demand.narrow(p); err != nil {
+		return err
+	}
 	gr.remember(p)
 	body, err := p.render(g.policy, g.now(), func(sha256, filename string) string {
 		return gr.BaseURL() + "file/" + sha256 + "/" + url.PathEscape(filename)
@@ -176,6 +179,9 @@ func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, es
 		return g.explain(e.Filename, err)
 	}
 	e.SHA256, e.Cached = filepath.Base(path), hit // the cache names files by their digest
+	if err := gr.demand.check(e.File); err != nil {
+		return err
+	}
 	return g.sendNoted(w, r, gr, e, path)
 }
 
@@ -217,6 +223,9 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 
 // serveEntry serves a file that was named with its digest.
 func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, e entry) error {
+	if err := gr.demand.check(e.File); err != nil {
+		return err
+	}
 	path, hit, err := g.checkedBlob(r.Context(), gr, wheelKind, maxFile, e)
 	if err != nil {
 		return err

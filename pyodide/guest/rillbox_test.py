@@ -631,6 +631,9 @@ class Shelf:
     def use(self, gateway: str, host: packages.Host) -> None:
         self.gateway, self.host = gateway, host
 
+    def constrain(self, constraints: list[str], requirements: list[str]) -> dict[str, str]:
+        return dict(text.split("=") for text in constraints)
+
     def refuse(self, python: str) -> str:
         return f"no {python}" if python else ""
 
@@ -701,6 +704,32 @@ class Packages(unittest.TestCase):
         missing = self.install(packages.Wanted([], ["here", "nowhere"]), shelf, wire)
         self.assertEqual(missing, {"nowhere": "no nowhere"})
         self.assertEqual(wire.frames[-1]["files"], [{"filename": "here"}])
+
+    def test_a_project_says_what_imports_are(self) -> None:
+        wire = Wire()
+        shelf = Shelf({"here[x]"})
+        want = packages.Wanted([], ["here", "my_project"])
+        want.constraints = ["here=here[x]"]
+        want.refused = {"my-project": "its own"}
+        self.assertEqual(self.install(want, shelf, wire), {"my_project": "its own"})
+        self.assertEqual(wire.frames[0]["imports"], ["here[x]"])
+        self.assertEqual(shelf.calls, [["here[x]"]])
+
+    def test_what_is_frozen_must_be_there(self) -> None:
+        for modules in (["nowhere"], ["own"]):
+            want = packages.Wanted([], modules, refused={"own": "no nowhere"}, frozen=True)
+            with self.assertRaisesRegex(packages.PackageError, "no nowhere"):
+                self.install(want, Shelf(set()), Wire())
+
+    def test_names_of_a_project(self) -> None:
+        project = {"python-magic2": "x", "pyfoo": "pyfoo", "own": "own[e]", "a-b": "a-b"}
+        found, without = names.of_project(
+            {"foo": "foo", "own": "pyown", "a_b": "a_b", "other": "other", "bad": "BAD_name"},
+            project,
+            {"bad-name": "why"},
+        )
+        want = {"foo": "pyfoo", "own": "own[e]", "a_b": "a-b", "other": "other"}
+        self.assertEqual((found, without), (want, {"bad": "why"}))
 
 
 class Loop:

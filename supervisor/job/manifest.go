@@ -25,6 +25,10 @@ type Manifest struct {
 	ESM      bool `json:"esm,omitempty"`
 	CommonJS bool `json:"commonjs,omitempty"`
 	JSX      JSX  `json:"jsx,omitzero"`
+	// Requirements (PEP 508) are the versions that Python packages must have if the program,
+	// or what it imports, needs them. Requires are the versions of Python (PEP 440).
+	Requirements []string `json:"requirements,omitempty"`
+	Requires     string   `json:"requires,omitempty"`
 	// Lock has the exact versions; Frozen demands that it has all that the program needs.
 	Lock   Lock `json:"lock,omitzero"`
 	Frozen bool `json:"frozen,omitempty"`
@@ -38,6 +42,24 @@ type Lock struct {
 	// Deno is a lock file in Deno's form: versions and digests of npm's and JSR's packages,
 	// and of URLs.
 	Deno json.RawMessage `json:"deno,omitempty"`
+	// Python are Python's packages. Foreign says that another program wrote their file.
+	Python  []LockedPackage `json:"python,omitempty"`
+	Foreign bool            `json:"foreign,omitempty"`
+}
+
+// LockedPackage is a version of a Python package, by its normalised name.
+type LockedPackage struct {
+	Name    string       `json:"name"`
+	Version string       `json:"version"`
+	Files   []LockedFile `json:"files"`
+}
+
+// LockedFile is a file of a package: a wheel or an archive.
+type LockedFile struct {
+	Name   string `json:"name"`
+	URL    string `json:"url"` // where it was found; nothing is fetched from there for it
+	Size   int64  `json:"size,omitempty"`
+	SHA256 string `json:"sha256"`
 }
 
 // JSX is how a project's JSX becomes JavaScript.

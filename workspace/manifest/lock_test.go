@@ -21,7 +21,7 @@ func TestNpmsLockIsReadAsDenos(t *testing.T) {
   "node_modules/d": {"version": "1.0.0", "integrity": "sha512-D"},
   "node_modules/o": {"version": "1.0.0", "integrity": "sha512-O", "os": ["darwin"], "cpu": ["x64"], "optional": true}
 }}`)
-	m, _, err := Read(files, "main.ts", job.TypeScript)
+	m, _, err := Read(files, "main.ts", "", job.TypeScript)
 	want := `{"npm":{"a@1.2.0":{"integrity":"sha512-A","dependencies":["b@1.5.0","d@1.0.0"],"optionalDependencies":["o@1.0.0"]},` +
 		`"b@1.0.0":{"integrity":"sha512-B0"},"b@1.5.0":{"integrity":"sha512-B1","dependencies":["al@npm:b@2.0.0"]},"b@2.0.0":{"integrity":"sha512-B2"},` +
 		`"d@1.0.0":{"integrity":"sha512-D"},"o@1.0.0":{"integrity":"sha512-O","os":["darwin"],"cpu":["x64"]}},` +
@@ -45,7 +45,7 @@ func TestWhichLockFileHolds(t *testing.T) {
 		{"-- package-lock.json --\n[]", "", "", "no lock file of npm's"},
 		{"-- deno.lock --\n{", "", "", "deno.lock is no JSON"},
 	} {
-		m, notes, err := Read(filesOf(row.files), "a/main.ts", job.TypeScript)
+		m, notes, err := Read(filesOf(row.files), "a/main.ts", "", job.TypeScript)
 		if row.err != "" {
 			if err == nil || !strings.Contains(err.Error(), row.err) {
 				t.Errorf("%q: %v", row.files, err)
@@ -63,7 +63,7 @@ func TestWhichLockFileHolds(t *testing.T) {
 func FuzzPackageLock(f *testing.F) {
 	f.Add(`{"packages": {"": {"dependencies": {"a": "1"}}, "node_modules/a": {"version": "1", "dependencies": {"a": "1"}}, "node_modules/a/node_modules/a": {"version": "1"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		m, _, err := Read(Files{"package-lock.json": []byte(text)}, "main.ts", job.TypeScript)
+		m, _, err := Read(Files{"package-lock.json": []byte(text)}, "main.ts", "", job.TypeScript)
 		if err == nil && m.Lock.File != "" && len(m.Lock.Deno) == 0 {
 			t.Error("a lock file without content")
 		}

@@ -49,13 +49,15 @@ func Project(program string) string {
 	}
 }
 
-// Read reads the manifests of a program, whose file's path from the project is given. Of
-// several the nearest comes first. notes are what is not honoured, a line each.
-func Read(read Source, program string, language job.Language) (m job.Manifest, notes []string, err error) {
+// Read reads the manifests of a program with this text, whose file's path from the project
+// is given. Of several the nearest comes first. notes are what is not honoured, a line each.
+func Read(read Source, program, code string, language job.Language) (m job.Manifest, notes []string, err error) {
 	r := &reader{read: read, base: path.Dir(program), m: &m}
 	switch language {
 	case job.JavaScript, job.TypeScript:
 		err = r.javaScript()
+	case job.Python:
+		err = r.python(program, code)
 	}
 	return m, r.notes, err
 }

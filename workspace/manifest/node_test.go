@@ -94,7 +94,7 @@ func TestJavaScriptsManifests(t *testing.T) {
 {"imports": {"b": "./b%20c.ts"}}`, `{"imports":{"b":"./b c.ts"}}`, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m, notes, err := Read(filesOf(row.files), row.program, job.TypeScript)
+			m, notes, err := Read(filesOf(row.files), row.program, "", job.TypeScript)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestManifestsThatCantBeRead(t *testing.T) {
 		{"deno.json", `{"importMap": "https://x.test/map.json"}`, "no file of the project"},
 		{"deno.json", `{"importMap": "map.json"}`, "which is not there"},
 	} {
-		_, _, err := Read(Files{row.file: []byte(row.text)}, "main.ts", job.JavaScript)
+		_, _, err := Read(Files{row.file: []byte(row.text)}, "main.ts", "", job.JavaScript)
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s with %.40q: %v", row.file, row.text, err)
 		}
@@ -146,7 +146,7 @@ func FuzzRead(f *testing.F) {
 		for _, name := range []string{"package.json", "deno.json", "import_map.json", "a/package.json", "a/deno.jsonc"} {
 			files[name] = []byte(text)
 		}
-		m, _, err := Read(files, program, job.JavaScript)
+		m, _, err := Read(files, program, "", job.JavaScript)
 		if err != nil {
 			return
 		}

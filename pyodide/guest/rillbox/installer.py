@@ -61,6 +61,7 @@ class Installer:
         self._fetched: dict[str, Any] = {}  # lock entry's name → its file
         self._unreachable: dict[str, str] = {}  # lock entry's name → why
         self._slots = asyncio.Semaphore(PARALLEL)
+        self._constraints: list[str] = []
 
     def begin(self) -> None:
         """Take this process's Pyodide in place of the snapshot's."""
@@ -92,6 +93,33 @@ class Installer:
             f"block), and here is Python {platform.python_version()} only."
         )
 
+    def constrain(self, constraints: list[str], requirements: list[str]) -> dict[str, str]:
+        """Keep packages at these versions (PEP 508), save those that requirements name.
+
+        Returns how each is to be installed, by its name: with its extras, or from its URL.
+        """
+        named = {canonicalize_name(_project(requirement)) for requirement in requirements}
+        self._constraints = []
+        project: dict[str, str] = {}
+        for text in constraints:
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            name = canonicalize_name(requirement.name)
+            if name in named or (requirement.marker and not requirement.marker.evaluate()):
+                continue
+            if requirement.url:
+                project[name] = f"{name} @ {requirement.url}"
+                continue
+            if requirement.specifier:
+                self._constraints.append(f"{name}{requirement.specifier}")
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            if extras or name not in project:
+                project[name] = f"{name}{extras}"
+        manager.constraints = self._constraints[:]
+        return project
+
     async def follow(self, files: list[dict[str, str]]) -> None:
         """Install files of an earlier run, in their order: mounted where there is an image."""
         contents = await self._get([f["url"] for f in files if "image" not in f])
@@ -111,6 +139,7 @@ class Installer:
             pre=False,
             fetch_kwargs={},
             index_urls=package_index.DEFAULT_INDEX_URLS,
+            constraints=self._constraints,
         )
         try:
             await change.gather_requirements(requirements)
@@ -290,6 +319,9 @@ class Installer:
             await FROM_INDEX(change, requirement)
         except ValueError as error:
             reason = await self._explain(requirement, error)
+            asked = [c for c in self._constraints if _project(c) == requirement.name]
+            if asked:
+                reason += f" The program's project asks for {', '.join(asked)}."
             if not hasattr(change, "reasons"):
                 change.reasons = {}
             change.reasons[requirement.name] = reason

@@ -109,6 +109,35 @@ def distribution(module: str, listed: Mapping[str, str]) -> str:
     return parts[0]
 
 
+def of_project(
+    imports: dict[str, str], project: Mapping[str, str], refused: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What provides modules in a project, and why some have no provider.
+
+    imports maps modules to what provides them elsewhere, project the names of the packages
+    that the project lists to how they are to be installed, refused names that are no
+    package's to the reason.
+    """
+    found: dict[str, str] = {}
+    without: dict[str, str] = {}
+    for module, provider in imports.items():
+        own = normalized(module)
+        name = normalized(provider)
+        likely = (own, name, f"python-{own}", f"{own}-python", f"py{own}")
+        listed = next((one for one in likely if one in project), name)
+        reason = refused.get(own) or refused.get(listed)
+        if reason:
+            without[module] = reason
+        else:
+            found[module] = project.get(listed, provider)
+    return found, without
+
+
+def normalized(name: str) -> str:
+    """A package's name as indexes have it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def needed(
     modules: Iterable[str], listed: Mapping[str, str], present: Callable[[str], bool]
 ) -> dict[str, str]:

@@ -32,6 +32,11 @@ class Wanted:
     modules: list[str] = field(default_factory=list)  # that may be packages'
     python: str = ""
     outside: str = ""  # a directory that they may be in; see beside.Imports
+    # What the program's project says of packages: versions (PEP 508), names that are none
+    # with the reason; and whether all that is imported must be there.
+    constraints: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    frozen: bool = False
 
 
 class Host(Protocol):
@@ -93,13 +98,16 @@ def install(
 ) -> dict[str, str]:
     """Install what is wanted; returns the imports left out, each with the reason."""
     installer.use(gateway, host)
+    project = installer.constrain(want.constraints, want.requirements)
     if want.python and (reason := installer.refuse(want.python)):
         raise PackageError(reason)
     left_out = _left_out(want, installer)
     want.modules = [name for name in want.modules if name.partition(".")[0] not in left_out]
-    imports = names.needed(want.modules, installer.listed, present)
+    imports, refused = names.of_project(
+        names.needed(want.modules, installer.listed, present), project, want.refused
+    )
     if not want.requirements and not imports:
-        return left_out
+        return _told(left_out | refused, want)
     question = {
         "type": "resolve",
         "requirements": sorted(want.requirements),
@@ -113,9 +121,16 @@ def install(
             raise PackageError(str(error) or type(error).__name__) from None
         missing = plan["missing"]
     else:
-        missing = wait(_resolve(want, installer))
+        missing = wait(_resolve(want, installer, project))
     host.send(json.dumps({"type": "installed", "files": installer.installed, "missing": missing}))
-    return {**missing, **left_out}
+    return _told(missing | left_out | refused, want)
+
+
+def _told(missing: dict[str, str], want: Wanted) -> dict[str, str]:
+    """The imports that are left out, which is an error where all must be there."""
+    if missing and want.frozen:
+        raise PackageError("\n".join(missing.values()))
+    return missing
 
 
 def _left_out(want: Wanted, installer: "Installer") -> dict[str, str]:
@@ -134,12 +149,14 @@ def _left_out(want: Wanted, installer: "Installer") -> dict[str, str]:
     }
 
 
-async def _resolve(want: Wanted, installer: "Installer") -> dict[str, str]:
+async def _resolve(want: Wanted, installer: "Installer", project: dict[str, str]) -> dict[str, str]:
     if want.requirements:
         reasons = await installer.install(want.requirements)
         if reasons:
             raise PackageError("\n".join(reasons.values()))
-    imports = names.needed(want.modules, installer.listed, present)
+    imports, _ = names.of_project(
+        names.needed(want.modules, installer.listed, present), project, want.refused
+    )
     if not imports or not await installer.install(sorted(set(imports.values()))):
         return {}
     # Those without a problem of their own are installed one by one.

@@ -56,6 +56,12 @@ class Program:
     path: str = ""  # of its file in the workspace, if it is there
     env: dict[str, str] = field(default_factory=dict)
     echo: bool = False
+    # What its project says: versions of packages (PEP 508), names that are no package's with
+    # the reason, and whether a lock file must have all that is imported.
+    constraints: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    frozen: bool = False
+    install_only: bool = False  # and don't run it
     file: str = field(init=False)  # where it is
     directory: str = field(init=False)  # where its own modules are
 
@@ -100,6 +106,8 @@ class Runner:
         try:
             body, last, imports = read(program)
             want = packages.wanted(program.code, program.packages, imports)
+            want.constraints, want.refused = program.constraints, program.refused
+            want.frozen = program.frozen
         except UNREADABLE as error:
             return Ending(1, error=errors.describe(_shown(error, program.name), program.limit))
         try:
@@ -108,6 +116,8 @@ class Runner:
             )
         except packages.PackageError as error:
             return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
+        if program.install_only:
+            return Ending(0)
         self._prepare(program, imports)
         display.begin(self._host.send, program.displays)
         self._host.send('{"type":"started"}')
