@@ -29,6 +29,8 @@ type Origin struct {
 	Fetch func(ctx context.Context, dir string, progress func(done, total int64)) error
 	// Below is where the files then are, below dir.
 	Below string
+	// Local says that it needs no network.
+	Local bool
 }
 
 // Archive is an archive at a URL, with the files in its directory below.
@@ -47,9 +49,13 @@ var ErrNoSource = errors.New("no such source on this machine")
 // within headStart; the first to finish wins and the others are stopped. progress, which
 // may be nil, is not called concurrently, and its figures only grow.
 //
-// When there is no network, or the cache is offline, the error is egress.NotCached's.
+// When the cache is offline, local origins alone are asked. Without a network the error is
+// egress.NotCached's.
 func (c *Cache) Fetch(ctx context.Context, p Pinned, dir string, progress func(stage string, done, total int64)) error {
 	if c.Offline() {
+		p.From = slices.DeleteFunc(slices.Clone(p.From), func(o Origin) bool { return !o.Local })
+	}
+	if len(p.From) == 0 {
 		return egress.NotCached(p.Name)
 	}
 	tmp, err := c.tempDir("fetch-")

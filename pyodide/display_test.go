@@ -41,7 +41,7 @@ func withLibraries(t *testing.T) func(*Options) {
 	}))
 	t.Cleanup(cdn.Close)
 	dir := ownDistribution(t, newEngine(t).runtime.pyodide, lock)
-	return func(o *Options) { o.Path, o.CDN = dir, cdn.URL+"/full/" }
+	return func(o *Options) { o.Path, o.Mirror = dir, cdn.URL+"/full/" }
 }
 
 // wheelOf makes a wheel of one package of modules below dir.

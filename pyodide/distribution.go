@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"rillbox/cache"
@@ -65,15 +67,15 @@ type LocateOptions struct {
 	// Path is the operator's own directory ($RILLBOX_PYODIDE); empty means the
 	// cache, filled from the network if need be.
 	Path string
-	// CDN is the base URL of Pyodide's packages; empty means DefaultCDN.
-	CDN string
+	// Mirror is Options.Mirror.
+	Mirror string
 	// Progress, which may be nil, hears of downloads: bytes done, of total
 	// (0 when unknown). It may be called from several goroutines.
 	Progress func(stage string, done, total int64)
 }
 
 // LocateDistribution finds Pyodide: the operator's own, else the cache's, else
-// it is fetched from upstream's releases or from the npm registry of this
+// it is fetched from the mirror, upstream's releases or the npm registry of this
 // machine's configuration, and micropip as fetchMicropip says. Whatever the
 // source, the files are the pinned ones or refused. Without a network the error
 // wraps egress.ErrOffline.
@@ -149,12 +151,16 @@ func (o LocateOptions) fetch(ctx context.Context, dir string) error {
 
 // fetchCore puts the release's files into dir.
 func (o LocateOptions) fetchCore(ctx context.Context, dir string) error {
+	from, err := o.mirror(slices.Sorted(maps.Keys(core))...)
+	if err != nil {
+		return err
+	}
 	return o.Cache.Fetch(ctx, cache.Pinned{
 		Name:  "Pyodide " + Version,
 		Files: core,
-		From: []cache.Origin{
+		From: append(from,
 			o.Cache.Archive("Pyodide's releases", "pyodide", egress.Source{URL: releaseURL, Archive: "tar.bz2", MaxBytes: maxCore}),
 			o.Cache.NPM("pyodide", Version, egress.Source{SHA512: coreTarball, MaxBytes: maxCore}),
-		},
+		),
 	}, dir, o.Progress)
 }

@@ -83,7 +83,7 @@ func TestMicropipComesFromTheCDNOrTheConfiguredIndex(t *testing.T) {
 			base := wheelSources(t, test.cdn, test.index)
 			t.Setenv("PIP_INDEX_URL", base+"/"+test.kind+"/")
 			t.Setenv("PIP_EXTRA_INDEX_URL", "")
-			o := LocateOptions{Cache: cachetest.Empty(t, cache.Options{}), CDN: base + "/cdn"}
+			o := LocateOptions{Cache: cachetest.Empty(t, cache.Options{}), Mirror: base + "/cdn"}
 			dir := t.TempDir()
 			err := o.fetchMicropip(t.Context(), dir)
 			if test.err != "" {
@@ -168,5 +168,54 @@ func TestPyodideArrives(t *testing.T) {
 	}
 	if _, there := availableDistribution(LocateOptions{Cache: c}); !there {
 		t.Error("what was fetched is not available")
+	}
+}
+
+// TestPyodideComesFromAMirror: from a directory without a network, from a URL before all
+// other sources; other bytes are refused.
+func TestPyodideComesFromAMirror(t *testing.T) {
+	release, err := LocateDistribution(t.Context(), LocateOptions{Cache: cachetest.Open(t)})
+	cachetest.NeedNetwork(t, err)
+	locate := func(mirror string, offline bool) error {
+		d, err := LocateDistribution(t.Context(), LocateOptions{Cache: cachetest.Empty(t, cache.Options{Offline: offline}), Mirror: mirror})
+		if err == nil {
+			_, err = os.Stat(d.Micropip)
+		}
+		return err
+	}
+	if err := locate(release.Dir, true); err != nil {
+		t.Errorf("a directory, offline: %v", err)
+	}
+	if err := locate("file://"+release.Dir, true); err != nil {
+		t.Errorf("a directory by its URL, offline: %v", err)
+	}
+	asked := make(chan string, 100)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.ServeFileFS(w, r, os.DirFS(release.Dir), strings.TrimPrefix(r.URL.Path, "/full/"))
+	}))
+	defer site.Close()
+	if err := locate(site.URL+"/full", false); err != nil || len(asked) != len(core)+1 {
+		t.Errorf("a URL: %v, asked %d times", err, len(asked))
+	}
+	if err := locate(site.URL, true); !errors.Is(err, egress.ErrOffline) {
+		t.Errorf("a URL, offline: %v", err)
+	}
+	broken := t.TempDir()
+	if err := errors.Join(os.CopyFS(broken, os.DirFS(release.Dir)), os.Chmod(filepath.Join(broken, "pyodide.mjs"), 0o600), os.WriteFile(filepath.Join(broken, "pyodide.mjs"), []byte("evil"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := locate(broken, true); err == nil || !strings.Contains(err.Error(), "pyodide.mjs is not the pinned file") {
+		t.Errorf("other bytes: %v", err)
+	}
+	for mirror, want := range map[string]string{
+		filepath.Join(broken, "none"):        "there is no directory",
+		filepath.Join(broken, "pyodide.mjs"): "is not a directory",
+		"ftp://example.com/":                 "neither a directory nor",
+		"file://example.com/srv":             "of this machine",
+	} {
+		if err := locate(mirror, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", mirror, err, want)
+		}
 	}
 }

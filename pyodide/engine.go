@@ -22,7 +22,6 @@
 package pyodide
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +44,9 @@ type Options struct {
 	// IndexURL is the package index; empty means pip's configuration, and
 	// without one what micropip asks by itself.
 	IndexURL string
-	// CDN is the base URL of Pyodide's packages; empty means DefaultCDN.
-	CDN string
+	// Mirror is where the files of Pyodide's CDN are: a URL, or a directory (a path or a
+	// file: URL), with which no network is used for them. Empty means DefaultCDN.
+	Mirror string
 	// LeaveImages has Close leave the images of packages that are missing to a
 	// process of their own, for who ends right after a run. Else they are made
 	// while the engine lives.
@@ -57,10 +57,14 @@ type Options struct {
 type Engine struct {
 	o     Options
 	walls permission.Walls
-	stop  context.CancelFunc
-	ctx   context.Context // ends with Close
-	pool  *sandbox.Pool[*worker]
-	jobs  sync.WaitGroup // what goes on behind the scenes
+	// cdn is the URL of Pyodide's CDN or its mirror; mirrored is the mirror where that is a
+	// directory.
+	cdn, mirrored string
+
+	stop context.CancelFunc
+	ctx  context.Context // ends with Close
+	pool *sandbox.Pool[*worker]
+	jobs sync.WaitGroup // what goes on behind the scenes
 
 	images images
 
@@ -82,7 +86,10 @@ func New(o Options) (*Engine, error) {
 	if o.Limits == (job.Limits{}) {
 		o.Limits = job.DefaultLimits()
 	}
-	o.CDN = cmp.Or(o.CDN, DefaultCDN)
+	cdn, mirrored, err := readMirror(o.Mirror)
+	if err != nil {
+		return nil, err
+	}
 	walls, err := o.Open()
 	if err != nil {
 		return nil, err
@@ -94,7 +101,7 @@ func New(o Options) (*Engine, error) {
 	if unseen {
 		o.Log.Warn("Python opens files of the machine only where a permission names their path, as --allow-read=/data does; without a path they can be read by way of JavaScript alone")
 	}
-	e := &Engine{o: o, walls: walls, images: images{known: map[string]bool{}}}
+	e := &Engine{o: o, cdn: cdn, mirrored: mirrored, walls: walls, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.pool = sandbox.NewPool(o.Warm, e.startAhead)
 	return e, nil

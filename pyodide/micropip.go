@@ -1,7 +1,6 @@
 package pyodide
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,20 +36,27 @@ var micropipHashes = []string{
 // pipTimeout bounds one run of pip.
 const pipTimeout = 60 * time.Second
 
-// fetchMicropip puts micropip's wheel into dir: from Pyodide's CDN, else from
+// fetchMicropip puts micropip's wheel into dir: from the mirror or Pyodide's CDN, else from
 // the package indexes of pip's configuration, else from wherever pip itself
 // looks when it is not configured.
 func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 	resolving, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	from := []cache.Origin{{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-		err := o.downloadWheel(ctx, strings.TrimRight(cmp.Or(o.CDN, DefaultCDN), "/")+"/"+micropipWheel, to, progress)
+	from, err := o.mirror(micropipWheel)
+	if err != nil {
+		return err
+	}
+	cdn := cache.Origin{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+		err := o.downloadWheel(ctx, DefaultCDN+micropipWheel, to, progress)
 		var dns *net.DNSError
 		if errors.As(err, &dns) && dns.IsTimeout {
 			giveUp(fmt.Errorf("names are not resolved: %w", egress.ErrOffline))
 		}
 		return err
-	}}}
+	}}
+	if len(from) == 0 {
+		from = append(from, cdn)
+	}
 	indexes, err := gateway.PipIndexURLs()
 	if err != nil {
 		return err

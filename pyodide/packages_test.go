@@ -194,7 +194,7 @@ func TestDistributionPackages(t *testing.T) {
 		"rillbox-fixture": lockEntry("rillbox-fixture", "1.0", pureFile, pure, []string{"rb_fixture_module", "rillbox_fixture"}, []string{"msgpack"}),
 		"broken":          lockEntry("broken", "1.0", "broken-1.0-py3-none-any.whl", nil, []string{"broken"}, nil),
 	})
-	change := func(o *Options) { o.Path, o.CDN, o.IndexURL = dir, cdn.URL+"/full/", index.URL }
+	change := func(o *Options) { o.Path, o.Mirror, o.IndexURL = dir, cdn.URL+"/full/", index.URL }
 	e := newEngine(t, change)
 	program := python("import rillbox_fixture\nrillbox_fixture.value")
 	check := func(t *testing.T, e *Engine) {

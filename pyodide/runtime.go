@@ -3,6 +3,7 @@
 package pyodide
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,7 +128,7 @@ func (e *Engine) makeRuntime(ctx context.Context, tell func(stage string, done, 
 }
 
 func (e *Engine) locateOptions(tell func(stage string, done, total int64)) LocateOptions {
-	return LocateOptions{Cache: e.o.Cache, Path: e.o.Path, CDN: e.o.CDN, Progress: tell}
+	return LocateOptions{Cache: e.o.Cache, Path: e.o.Path, Mirror: e.o.Mirror, Progress: tell}
 }
 
 func (e *Engine) openGateway(rt *runtime) error {
@@ -140,12 +141,12 @@ func (e *Engine) openGateway(rt *runtime) error {
 		return err
 	}
 	rt.gateway, err = gateway.New(gateway.Options{
-		Cache: e.o.Cache, IndexURLs: indexes, CDN: e.o.CDN, Lock: lock, Policy: e.o.Policy, Log: e.o.Log,
+		Cache: e.o.Cache, IndexURLs: indexes, CDN: e.cdn, Mirrored: e.mirrored, Lock: lock, Policy: e.o.Policy, Log: e.o.Log,
 	})
 	if err != nil {
 		return err
 	}
-	rt.origin = digest(append([]string{e.o.CDN}, indexes...)...)
+	rt.origin = digest(append([]string{cmp.Or(e.mirrored, e.cdn)}, indexes...)...)
 	p := e.o.Policy
 	rt.policy = digest(slices.Concat([]string{p.MinReleaseAge.String()}, p.Allow, []string{"deny"}, p.Deny)...)
 	return nil

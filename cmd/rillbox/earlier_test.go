@@ -166,6 +166,22 @@ func TestSettingsOfEarlierVersions(t *testing.T) {
 			}
 		}
 	}
+	for _, row := range []struct {
+		file    string
+		environ []string
+		args    []string
+		told    int
+	}{
+		{`cdn_url = "/srv/old"`, nil, nil, 1},
+		{"", []string{"RILLBOX_CDN_URL=/srv/old"}, nil, 1},
+		{"", nil, []string{"--cdn-url=/srv/old"}, 0}, // pflag tells
+		{"cdn_url = \"/srv/other\"\npyodide_mirror = \"/srv/old\"", nil, nil, 0},
+	} {
+		c, err := load(t, row.file, row.environ, row.args...)
+		if err != nil || c.Engine.Mirror != "/srv/old" || len(c.renamed) != row.told || row.told > 0 && !strings.HasSuffix(strings.ToLower(c.renamed[0]), "pyodide_mirror now") {
+			t.Errorf("%+v: %v, mirror %q, told %q", row, err, c.Engine.Mirror, c.renamed)
+		}
+	}
 	for text, want := range map[string]string{
 		"warm = 17":          "warm = 17: want",
 		`memory = "64KiB"`:   "memory = 64KiB: the least is 16MiB",

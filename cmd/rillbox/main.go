@@ -147,6 +147,9 @@ without a network.`,
 				return err
 			}
 			a.log = a.newLogger(cmd.Name() == "serve")
+			for _, text := range a.config.renamed {
+				a.log.Warn(text)
+			}
 			a.parsed = true
 			return nil
 		},

@@ -47,7 +47,8 @@ type config struct {
 	LogLevel               string
 	Server                 server.Options // its Name and Instructions
 
-	file     string // the TOML file read, "" when there is none
+	file     string   // the TOML file read, "" when there is none
+	renamed  []string // what was set by its name of earlier versions, one sentence each
 	settings []setting
 }
 
@@ -59,9 +60,16 @@ type setting struct {
 	value pflag.Value
 	help  string
 	from  string // where the value in force came from, for people
+	was   string // the key of earlier versions, which is still taken; empty if it had no other
 }
 
-func (s setting) flag() string { return strings.NewReplacer("_", "-", ".", "-").Replace(s.key) }
+func (s setting) flag() string { return flagOf(s.key) }
+
+func flagOf(key string) string { return strings.NewReplacer("_", "-", ".", "-").Replace(key) }
+
+func variableOf(key string) string {
+	return "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
 
 // secretSetting is the one whose values no error may have.
 const secretSetting = "env"
@@ -90,11 +98,11 @@ func newConfig() *config {
 	}
 	c.Engine.Warm = 1
 	add := func(key string, v pflag.Value, help string) {
-		env := "RILLBOX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+		env := variableOf(key)
 		if strings.HasSuffix(key, "_permission_args") {
 			env = strings.ToUpper(key)
 		}
-		c.settings = append(c.settings, setting{key, env, v, help, "default"})
+		c.settings = append(c.settings, setting{key: key, env: env, value: v, help: help, from: "default"})
 	}
 	add("cache_dir", text(&c.CacheDir), "where runtimes and packages are kept")
 	add("cache_max_bytes", size(&c.Cache.MaxBytes, 0), "trim the cache to this size by last use; 0 means no limit")
@@ -116,7 +124,8 @@ func newConfig() *config {
 	add("fetch_packages", boolean(&c.FetchPackages), "fetch packages for programs; false means only those in the cache")
 	add("min_release_age", duration(&c.Engine.Policy.MinReleaseAge), "refuse package releases younger than this; 0 means any in Python, and 24 h for npm and JSR")
 	add("index_url", text(&c.Engine.IndexURL), "Python package index; empty means the one that pip is configured for")
-	add("cdn_url", text(&c.Engine.CDN), "base URL of Pyodide's own packages; empty means its CDN")
+	add("pyodide_mirror", text(&c.Engine.Mirror), "URL or directory with the files of Pyodide's CDN, such as a full release's; empty means the CDN")
+	c.settings[len(c.settings)-1].was = "cdn_url"
 	add("warm", count(&c.Engine.Warm, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
 	add("timeout", duration(&c.Limits.Timeout), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout), "most time that a program may ask for")
@@ -165,6 +174,10 @@ func (c *config) bindFlags(fs *pflag.FlagSet, want func(key string) bool, shown 
 		if s.value.Type() == "bool" {
 			f.NoOptDefVal = "true"
 		}
+		if s.was != "" {
+			fs.Var(s.value, flagOf(s.was), s.help)
+			_ = fs.MarkDeprecated(flagOf(s.was), "it is --"+s.flag()+" now") // it fails for a flag that is not there
+		}
 	}
 }
 
@@ -204,8 +217,23 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 		delete(env, s.env)
 		var err error
 		what := ""
+		wasFlag := false
+		if s.was != "" {
+			flag := given.Lookup(flagOf(s.was))
+			wasFlag = flag != nil && flag.Changed
+			if v, has := table[s.was]; has && !fileHas {
+				inFile, fileHas = v, true
+				c.renamed = append(c.renamed, fmt.Sprintf("%s: %s is %s now", c.file, s.was, s.key))
+			}
+			if text, has := env[variableOf(s.was)]; has && !envHas {
+				inEnv, envHas = text, true
+				c.renamed = append(c.renamed, fmt.Sprintf("%s is %s now", variableOf(s.was), s.env))
+			}
+			delete(table, s.was)
+			delete(env, variableOf(s.was))
+		}
 		switch flag := given.Lookup(s.flag()); {
-		case flag != nil && flag.Changed:
+		case flag != nil && flag.Changed || wasFlag:
 			s.from = "--" + s.flag()
 		case envHas:
 			s.from, what = s.env, fmt.Sprintf("environment variable %s=%q", s.env, inEnv)

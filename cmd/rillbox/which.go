@@ -34,7 +34,7 @@ func newWhichCommand(a *app) *cobra.Command {
 				return printPath(cmd, found, err)
 			}
 			found, err := pyodide.LocateDistribution(cmd.Context(), pyodide.LocateOptions{
-				Cache: store, Path: a.config.Engine.Path, CDN: a.config.Engine.CDN, Progress: tell,
+				Cache: store, Path: a.config.Engine.Path, Mirror: a.config.Engine.Mirror, Progress: tell,
 			})
 			return printPath(cmd, found.Dir, err)
 		}),

@@ -2,11 +2,16 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
+	"rillbox/cache"
 	"rillbox/cache/egress"
 )
 
@@ -24,7 +29,7 @@ const (
 func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
 	defer g.watch(e.SHA256, gr)()
 	get := func() (string, bool, error) {
-		if g.noFetch() {
+		if g.noFetch() && !(g.isMirrored(e) && !g.policy.NoFetch) {
 			path, err := g.cache.Get(kind, e.SHA256)
 			return path, err == nil, err
 		}
@@ -57,6 +62,9 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 // download fetches a file to path and checks its hash. Progress goes to the watchers of
 // key.
 func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
+	if g.isMirrored(e) {
+		return g.copyMirrored(e, limit, path)
+	}
 	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, NoResume: e.SHA256 == ""}
 	return g.network.Download(ctx, src, path, func(done, total int64) {
 		if total == 0 {
@@ -64,6 +72,46 @@ func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64
 		}
 		g.tell(key, e.stage(), done, total)
 	})
+}
+
+// isMirrored says that a file is taken from the operator's directory.
+func (g *Gateway) isMirrored(e entry) bool { return g.mirrored != "" && e.Source == "pyodide" }
+
+// copyMirrored copies a file of the operator's directory to path and checks its hash.
+func (g *Gateway) copyMirrored(e entry, limit int64, path string) error {
+	err := CopyMirrored(filepath.Join(g.mirrored, e.Filename), path, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("it is not in %s, the mirror of Pyodide's CDN", g.mirrored)
+	}
+	if err != nil {
+		return err
+	}
+	digest, _, err := cache.HashFile(path)
+	if err == nil && digest != e.SHA256 {
+		return &egress.MismatchError{Host: g.mirrored, Got: digest, Want: e.SHA256}
+	}
+	return err
+}
+
+// CopyMirrored copies a file of at most limit bytes from a directory of the operator's.
+func CopyMirrored(from, to string, limit int64) error {
+	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would keep us waiting
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if st, err := in.Stat(); err != nil || !st.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s is not a regular file", from))
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, io.LimitReader(in, limit+1))
+	if n > limit {
+		err = fmt.Errorf("%s has more than %d bytes", from, limit)
+	}
+	return errors.Join(err, out.Close())
 }
 
 // urlBlob returns the path of the wheel at a URL without a digest. Each URL is

@@ -55,6 +55,8 @@ type Options struct {
 	IndexURLs []string
 	// CDN is the URL below which the files of Lock are; it ends in "/".
 	CDN string
+	// Mirrored is a directory that they are taken from in place of CDN, without a network.
+	Mirrored string
 	// Lock is Pyodide's pyodide-lock.json.
 	Lock   []byte
 	Policy egress.Policy
@@ -68,9 +70,11 @@ type Gateway struct {
 	indexes []*url.URL
 	locked  map[string]entry // by file name: Pyodide's lock file
 	cdn     *url.URL
-	policy  egress.Policy
-	log     *slog.Logger
-	now     func() time.Time // for tests
+	// mirrored is Options.Mirrored.
+	mirrored string
+	policy   egress.Policy
+	log      *slog.Logger
+	now      func() time.Time // for tests
 
 	network *egress.Client
 	pages   pageCache
@@ -93,7 +97,7 @@ type Gateway struct {
 // New makes a gateway. It listens where Serve or Addr say.
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
-		cache: o.Cache, policy: o.Policy, log: o.Log, now: time.Now,
+		cache: o.Cache, mirrored: o.Mirrored, policy: o.Policy, log: o.Log, now: time.Now,
 		network: egress.New(o.Policy),
 	}
 	if g.log == nil {
