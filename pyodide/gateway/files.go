@@ -29,7 +29,7 @@ const (
 func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
 	defer g.watch(e.SHA256, gr)()
 	get := func() (string, bool, error) {
-		if g.noFetch() && !(g.isMirrored(e) && !g.policy.NoFetch) {
+		if g.noFetch() && !(g.isMirrored(e) && !g.policy.NoFetch) || e.Source == Built {
 			path, err := g.cache.Get(kind, e.SHA256)
 			return path, err == nil, err
 		}

@@ -8,12 +8,14 @@
 //	file/{sha256}/{name}         a file of such a page or of an install plan
 //	file/{sha256}/{name}.metadata   its metadata (PEP 658)
 //	cdn/{name}                   a file of Pyodide's lock file
+//	built/{sha256}/{name}        what a source archive of such a page is built to, as JSON:
+//	                             the file name, sha256 and URL of a wheel
 //	url/{URL}                    a wheel by its https URL, percent-encoded whole
 //
 // It assumes a hostile guest on the other end, and promises:
 //
 //   - A guest reaches only files that an index page, the lock file or a plan
-//     named, and wheels by https URL on public addresses. Each hop of a redirect
+//     named, or that were built of what a page named, and wheels by https URL on public addresses. Each hop of a redirect
 //     is checked when it is dialled (package egress). No redirect is passed on.
 //   - No byte of a file is sent before the whole file has the SHA-256 that the
 //     index or lock file gave. A file without one is refused.
@@ -23,7 +25,7 @@
 //
 // Errors are plain text that says what was requested, why it failed and what to
 // do: 403 refused by policy or rule, 404 not named by anything, 429 too many
-// requests, 502 a bad response from the source, 504 not cached and no network.
+// requests, 422 no wheel can be built of a source, 502 a bad response from the source, 504 not cached and no network.
 package gateway
 
 import (
@@ -60,6 +62,8 @@ type Options struct {
 	// Lock is Pyodide's pyodide-lock.json.
 	Lock   []byte
 	Policy egress.Policy
+	// Build builds what there is no wheel of; nil refuses it.
+	Build Builder
 	// Log gets refusals and faults; nil discards them.
 	Log *slog.Logger
 }
@@ -73,6 +77,7 @@ type Gateway struct {
 	// mirrored is Options.Mirrored.
 	mirrored string
 	policy   egress.Policy
+	build    Builder
 	log      *slog.Logger
 	now      func() time.Time // for tests
 
@@ -97,7 +102,7 @@ type Gateway struct {
 // New makes a gateway. It listens where Serve or Addr say.
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
-		cache: o.Cache, mirrored: o.Mirrored, policy: o.Policy, log: o.Log, now: time.Now,
+		cache: o.Cache, mirrored: o.Mirrored, policy: o.Policy, build: o.Build, log: o.Log, now: time.Now,
 		network: egress.New(o.Policy),
 	}
 	if g.log == nil {
@@ -189,6 +194,7 @@ func (g *Gateway) Grant(address string) *Grant {
 		g: g, address: address, token: rand.Text() + rand.Text(),
 		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
 		rate:  rate.NewLimiter(perSecond, burst),
+		turn:  make(chan struct{}, 1),
 		pages: map[string]*projectPage{}, plan: map[fileKey]entry{},
 	}
 	grant.closed, grant.close = context.WithCancel(g.stopped)

@@ -27,9 +27,9 @@ type File struct {
 	Name     string `json:"name"` // project, normalised; for Source "pyodide" the lock file's name
 	Version  string `json:"version"`
 	Filename string `json:"filename"`
-	URL      string `json:"url"` // where it comes from, without user and password
+	URL      string `json:"url"` // where it, or what it was built of, comes from, without user and password
 	SHA256   string `json:"sha256"`
-	Source   string `json:"source"` // "pyodide" (its CDN), "index" or "url"
+	Source   string `json:"source"` // "pyodide" (its CDN), "index", "url" or "built"
 	Cached   bool   `json:"cached"` // it did not have to be fetched
 	Size     int64  `json:"size"`   // bytes; 0 in a plan when unknown
 }
@@ -44,6 +44,7 @@ type Grant struct {
 
 	demand       *demand // nil without a lock file
 	queue, slots chan struct{}
+	turn         chan struct{} // holds one token: a build's
 	rate         *rate.Limiter
 
 	progressMu sync.Mutex // held while progress runs
@@ -56,6 +57,7 @@ type Grant struct {
 	plan      map[fileKey]entry
 	served    []File
 	broken    error
+	building  context.Context // while sources are built for the guest; nil before
 }
 
 type fileKey struct{ sha256, filename string }
@@ -67,6 +69,8 @@ type entry struct {
 	route    egress.Route
 	registry string // the host of its index or CDN; empty for those of plans
 	refused  string // why it is not served after all
+	source   bool   // it is a source archive, of which a wheel can be built
+	fresh    bool   // it was built for this grant
 }
 
 // BaseURL is the URL of the grant; it ends in "/".
@@ -213,14 +217,9 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 	if e, ok := gr.plan[fileKey{sha256, filename}]; ok {
 		return e, "", true
 	}
-	project, _, isWheel := wheelName(filename)
-	if !isWheel { // a source archive, whose project can't be read from its name
-		for _, p := range gr.pages {
-			if f := p.find(sha256, filename); f != nil {
-				return p.entry(f), "", true
-			}
-		}
-		return entry{}, "", false
+	project, _, ok := wheelName(filename)
+	if !ok {
+		project, _, _ = sourceName(filename)
 	}
 	p := gr.pages[project]
 	if p == nil {

@@ -64,6 +64,7 @@ func (p *projectPage) entry(f *pageFile) entry {
 		Name: p.project, Version: f.version, Filename: f.Filename,
 		SHA256: f.sha256(), Source: "index", Size: f.Size,
 	}}
+	_, _, e.source = sourceName(f.Filename)
 	if f.link != nil {
 		link := *f.link
 		link.User = nil

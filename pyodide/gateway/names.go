@@ -49,3 +49,17 @@ func wheelName(file string) (project, version string, ok bool) {
 	}
 	return egress.NormalizePython(parts[0]), parts[1], true
 }
+
+// sourceName reads the project (normalised) and the version from a source archive's file
+// name, {project}-{version}.tar.gz or .zip (PEP 625).
+func sourceName(file string) (project, version string, ok bool) {
+	stem, ok := strings.CutSuffix(file, ".tar.gz")
+	if !ok {
+		stem, ok = strings.CutSuffix(file, ".zip")
+	}
+	at := strings.LastIndexByte(stem, '-')
+	if !ok || !isFilename(file) || at < 0 || at == len(stem)-1 || !isProjectName(stem[:at]) {
+		return "", "", false
+	}
+	return egress.NormalizePython(stem[:at]), stem[at+1:], true
+}

@@ -22,8 +22,8 @@ const acceptPage = simpleJSON + ", application/vnd.pypi.simple.v1+html;q=0.2, te
 
 const maxPageFiles = 200_000 // files on one page; the largest known has some 20,000
 
-// page is a project's page of an index, reduced to its wheels, and its source archives
-// for the sake of a clear error. It is immutable.
+// page is a project's page of an index, reduced to its wheels and source archives. It is
+// immutable.
 type page struct {
 	project string // normalised
 	files   []pageFile
@@ -209,7 +209,12 @@ func (p *page) add(base *url.URL, f pageFile) error {
 		f.version = version
 		f.link, f.refused = fileLink(base, f.URL)
 	case strings.HasSuffix(f.Filename, ".tar.gz"), strings.HasSuffix(f.Filename, ".zip"):
-		f.refused = "it is a source archive, and only wheels can be installed here"
+		project, version, ok := sourceName(f.Filename)
+		if f.version = version; !ok || project != p.project {
+			f.version, f.refused = "", "its name does not tell which version of the project it is"
+			break
+		}
+		f.link, f.refused = fileLink(base, f.URL)
 	default:
 		return nil
 	}

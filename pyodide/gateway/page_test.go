@@ -31,6 +31,7 @@ const htmlPage = `<!DOCTYPE html><html><head><meta name="pypi:repository-version
 <A HREF='https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl#sha256=` + sumB + `' data-yanked="bad build" data-upload-time="2026-01-01T00:00:00Z">demo</A>
 <a href="demo-3.0-py3-none-any.whl#md5=0123" data-yanked data-core-metadata="true">no digest</a>
 <a href="demo-1.0.tar.gz#sha256=` + sumA + `">source</a>
+<a href="demo-1.0-2.tar.gz#sha256=` + sumA + `">source of an unclear version</a>
 <a href="other-1.0-py3-none-any.whl#sha256=` + sumA + `">another project</a>
 <a>no link</a><a href="%zz">bad</a><a href="">empty</a><!-- <a href="demo-9-py3-none-any.whl"> -->
 </body></html>`
@@ -52,12 +53,13 @@ func TestHTMLPage(t *testing.T) {
 		"demo-1.0-py3-none-any.whl 1.0 https://index.example.com/files/demo-1.0-py3-none-any.whl " + sumA + " >=3.8  " + sumB + " ",
 		"Demo-2.0+cpu-py3-none-any.whl 2.0+cpu https://cdn.example.com/Demo-2.0%2Bcpu-py3-none-any.whl " + sumB + `  "bad build"  2026-01-01T00:00:00Z`,
 		"demo-3.0-py3-none-any.whl 3.0 https://index.example.com/files/x/demo-3.0-py3-none-any.whl   true  ",
-		"demo-1.0.tar.gz  - " + sumA + "    ",
+		"demo-1.0.tar.gz 1.0 https://index.example.com/files/x/demo-1.0.tar.gz " + sumA + "    ",
+		"demo-1.0-2.tar.gz  - " + sumA + "    ",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for filename, why := range map[string]string{"demo-3.0-py3-none-any.whl": "no sha256", "demo-1.0.tar.gz": "source archive", "demo-1.0-py3-none-any.whl": ""} {
+	for filename, why := range map[string]string{"demo-3.0-py3-none-any.whl": "no sha256", "demo-1.0-2.tar.gz": "which version", "demo-1.0.tar.gz": "", "demo-1.0-py3-none-any.whl": ""} {
 		if f := p.files[p.byName[filename]]; (why == "") != (f.refused == "") || !strings.Contains(f.refused, why) {
 			t.Errorf("%s is refused for %q, want %q", filename, f.refused, why)
 		}
@@ -90,7 +92,11 @@ func checkPage(t *testing.T, p *page) {
 		if f.refused != "" {
 			continue
 		}
-		if project, _, ok := wheelName(f.Filename); !ok || project != p.project {
+		project, _, ok := wheelName(f.Filename)
+		if !ok {
+			project, _, ok = sourceName(f.Filename)
+		}
+		if !ok || project != p.project {
 			t.Errorf("%q is served for %s", f.Filename, p.project)
 		}
 		if !isSHA256(f.sha256()) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"rillbox/cache"
 	"rillbox/cache/egress"
 )
 
@@ -89,6 +90,8 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, gr *Grant, path 
 		return g.serveProject(w, r, gr, names[0])
 	case route == "file" && len(names) == 2:
 		return g.serveFile(w, r, gr, names[0], names[1])
+	case route == "built" && len(names) == 2:
+		return g.serveBuilt(w, r, gr, names[0], names[1])
 	case route == "cdn" && len(names) == 1:
 		e, ok := g.locked[names[0]]
 		if !ok {
@@ -147,6 +150,9 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, s
 	e, metadata, ok := gr.named(sha256, wheel)
 	if !ok || (isMetadata && metadata == "") {
 		return answerf(http.StatusNotFound, "no index page that was asked for names %.300q with this sha256", filename)
+	}
+	if e.source {
+		return answerf(http.StatusForbidden, "%s is refused: it is a source archive, and only wheels can be installed", filename)
 	}
 	if !isMetadata {
 		return g.serveEntry(w, r, gr, e)
@@ -230,7 +236,7 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 	if err != nil {
 		return err
 	}
-	e.Cached = hit
+	e.Cached = hit && !e.fresh
 	return g.sendNoted(w, r, gr, e, path)
 }
 
@@ -244,6 +250,9 @@ func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit
 		return "", false, answerf(http.StatusForbidden, "%s is refused: %s", e.Filename, e.refused)
 	}
 	path, hit, err = g.blob(ctx, gr, kind, limit, e)
+	if errors.Is(err, cache.ErrMiss) && e.Source == Built {
+		return "", false, answerf(http.StatusNotFound, "%s was built of a source, and is no longer in the cache: run the program again", e.Filename)
+	}
 	if err != nil {
 		return "", false, g.explain(e.Filename, err)
 	}
