@@ -40,6 +40,7 @@ func (c *cell) do(ctx context.Context, question request) job.Result {
 	w.BeginCell(emit)
 	w.grant.SetProgress(c.tell)
 	c.clock = wire.NewCellClock(ctx, w.Child)
+	w.grant.Building(c.clock)
 	c.clock.Limit(c.program.Timeout, "the cell")
 	context.AfterFunc(c.clock, c.interrupt)
 	w.Resume()

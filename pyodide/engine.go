@@ -51,6 +51,8 @@ type Options struct {
 	// process of their own, for who ends right after a run. Else they are made
 	// while the engine lives.
 	LeaveImages bool
+
+	builds bool // it is for builds of packages, which can't have any built themselves
 }
 
 // Engine runs Python programs. It is safe for concurrent use.
@@ -66,7 +68,9 @@ type Engine struct {
 	pool *sandbox.Pool[*worker]
 	jobs sync.WaitGroup // what goes on behind the scenes
 
-	images images
+	images  images
+	builder func() (*Engine, error) // of sources; makes it when it is first wanted
+	built   *Engine                 // by builder
 
 	mu        sync.Mutex
 	runtime   *runtime
@@ -104,6 +108,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{o: o, cdn: cdn, mirrored: mirrored, walls: walls, images: images{known: map[string]bool{}}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.pool = sandbox.NewPool(o.Warm, e.startAhead)
+	e.builder = sync.OnceValues(e.newBuilder)
 	return e, nil
 }
 
@@ -118,10 +123,14 @@ func (e *Engine) Close() {
 		}
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.runtime != nil {
-		e.runtime.gateway.Close()
-		e.runtime = nil
+	rt := e.runtime
+	e.runtime = nil
+	e.mu.Unlock()
+	if rt != nil {
+		rt.gateway.Close() // it waits for builds, too
+	}
+	if e.built != nil {
+		e.built.Close()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // sources are what runs in a child.
 //
-//go:embed guest/child.ts guest/core.ts guest/hostfs.ts guest/image.ts guest/memory.ts
+//go:embed guest/build.py guest/child.ts guest/core.ts guest/hostfs.ts guest/image.ts guest/memory.ts
 //go:embed guest/mount.ts guest/pyodide.ts guest/session.ts guest/snapshot.ts guest/wheel.ts
 //go:embed guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
@@ -25,6 +25,11 @@ import (
 //go:embed guest/rillbox/session.py guest/rillbox/streams.py guest/rillbox/values.py
 //go:embed guest/rillbox/warm.py
 var sources embed.FS
+
+// buildProgram is the program that builds a package.
+//
+//go:embed guest/build.py
+var buildProgram string
 
 // sourcesDigest changes with what runs in a child.
 var sourcesDigest = wire.DigestFiles(sources, wire.WireSource)

@@ -84,6 +84,14 @@ func (e *Engine) findPlan(rt *runtime, r requirements) (*plan, error) {
 		e.o.Log.Warn("an install plan can't be read and is made again", "error", err)
 		return nil, err
 	}
+	for _, file := range p.Files {
+		if file.Source != gateway.Built {
+			continue
+		}
+		if _, err := rt.gateway.Cached(file.File); errors.Is(err, cache.ErrMiss) {
+			return nil, nil // it is built anew
+		}
+	}
 	if len(p.Missing) > 0 && !e.o.Cache.Offline() && !e.o.Policy.NoFetch {
 		return nil, nil
 	}

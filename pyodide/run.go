@@ -85,6 +85,7 @@ func newRun(e *Engine, w *worker, p job.Program, streams job.Streams) *run {
 func (r *run) do(ctx context.Context) (job.Result, error) {
 	w := r.worker
 	w.grant.SetProgress(r.tell)
+	w.grant.Building(ctx)
 	emit, release := wire.HoldReport(r.emit)
 	w.Attach(ctx, emit)
 	if w.Ready {

@@ -140,9 +140,13 @@ func (e *Engine) openGateway(rt *runtime) error {
 	if err != nil {
 		return err
 	}
-	rt.gateway, err = gateway.New(gateway.Options{
-		Cache: e.o.Cache, IndexURLs: indexes, CDN: e.cdn, Mirrored: e.mirrored, Lock: lock, Policy: e.o.Policy, Log: e.o.Log,
-	})
+	o := gateway.Options{Cache: e.o.Cache, IndexURLs: indexes, CDN: e.cdn, Mirrored: e.mirrored, Lock: lock, Policy: e.o.Policy, Log: e.o.Log}
+	if !e.o.builds {
+		o.Build = func(ctx context.Context, archive gateway.File, fetch func() (string, error), tell func(string, int64, int64)) (string, bool, error) {
+			return e.buildWheel(ctx, rt, archive, fetch, tell)
+		}
+	}
+	rt.gateway, err = gateway.New(o)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (g *Gateway) serveBuilt(w http.ResponseWriter, r *http.Request, gr *Grant, 
 		return err
 	}
 	if g.build == nil {
-		return answerf(http.StatusForbidden, "%s is a source archive, and nothing is built of sources here", filename)
+		return answerf(http.StatusForbidden, "%s is a source archive, and what a build needs is not built itself", filename)
 	}
 	wheel, err := g.built(r.Context(), gr, e)
 	if unbuilt, ok := errors.AsType[*UnbuiltError](err); ok {

@@ -149,7 +149,7 @@ func TestASourceThatIsNotBuilt(t *testing.T) {
 	}{
 		"that can't be":         {build: fail(&UnbuiltError{"demo 1.0 can't be built: no."}), status: 422, want: "demo 1.0 can't be built: no."},
 		"by a fault of ours":    {build: fail(errors.New("secret")), status: 500, want: "its log says why"},
-		"where none are":        {status: 403, want: "nothing is built"},
+		"where none are":        {status: 403, want: "is not built itself"},
 		"that is denied":        {build: fetching, policy: egress.Policy{Deny: []string{"host:127.0.0.1"}}, status: 404, want: "no index page"},
 		"that is too young":     {build: fetching, policy: egress.Policy{MinReleaseAge: 100 * 365 * 24 * time.Hour}, status: 404, want: "no index page"},
 		"of another hash":       {build: fetching, path: sumB + "/" + demoSource, status: 404, want: "no index page"},

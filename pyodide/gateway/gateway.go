@@ -62,7 +62,7 @@ type Options struct {
 	// Lock is Pyodide's pyodide-lock.json.
 	Lock   []byte
 	Policy egress.Policy
-	// Build builds what there is no wheel of; nil refuses it.
+	// Build builds what there is no wheel of; it is nil for guests that are builds.
 	Build Builder
 	// Log gets refusals and faults; nil discards them.
 	Log *slog.Logger

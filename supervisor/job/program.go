@@ -177,7 +177,8 @@ type GuestError struct {
 type Package struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	// Source is where it came from: "npm", "jsr", "url", "pyodide", "index".
+	// Source is where it came from: "npm", "jsr", "url", "pyodide", "index",
+	// or "built": here, of the source that the index has.
 	Source string `json:"source"`
 	// Cached says that nothing had to be fetched for it.
 	Cached bool `json:"cached"`

@@ -29,7 +29,13 @@ from micropip._utils import check_compatible, parse_wheel_filename
 from micropip._vendored.packaging.src.packaging.markers import default_environment
 from micropip._vendored.packaging.src.packaging.requirements import InvalidRequirement, Requirement
 from micropip._vendored.packaging.src.packaging.specifiers import InvalidSpecifier, SpecifierSet
-from micropip._vendored.packaging.src.packaging.utils import canonicalize_name
+from micropip._vendored.packaging.src.packaging.utils import (
+    InvalidSdistFilename,
+    InvalidVersion,
+    canonicalize_name,
+    parse_sdist_filename,
+)
+from micropip.wheelinfo import WheelInfo
 from pyodide.ffi import JsException
 from pyodide.http import pyfetch
 
@@ -314,11 +320,23 @@ class Installer:
         return True
 
     async def find_on_index(self, change: Any, requirement: Any) -> None:
-        """Find a requirement on the index, or tell why it can't be installed."""
+        """Find a requirement on the index, as a wheel or its source, or tell why it is not."""
         try:
             await FROM_INDEX(change, requirement)
         except ValueError as error:
-            reason = await self._explain(requirement, error)
+            status, text = await self._page(requirement.name)
+            try:
+                source = newest_source(
+                    requirement, json.loads(text)["files"] if status == 200 else []
+                )
+                if source:
+                    wheel = await self._build(source)
+                    await change.add_wheel(wheel, requirement.extras)
+                    return
+                unbuilt = ""
+            except Unavailable as why:
+                unbuilt = str(why)
+            reason = self._explain(requirement, status, text, str(error), unbuilt)
             asked = [c for c in self._constraints if _project(c) == requirement.name]
             if asked:
                 reason += f" The program's project asks for {', '.join(asked)}."
@@ -327,22 +345,38 @@ class Installer:
             change.reasons[requirement.name] = reason
             raise ValueError(reason) from None
 
-    async def _explain(self, requirement: Any, error: Exception) -> str:
-        name = requirement.name
+    async def _page(self, name: str) -> tuple[int, str]:
+        """A project's page of the index: its status and text."""
         address = f"{self._gateway}simple/{quote(name)}/"
         headers = {"accept": "application/vnd.pypi.simple.v1+json"}
         page = await _reached(lambda: pyfetch(address, headers=headers))
-        text = await page.string()
+        return page.status, await page.string()
+
+    async def _build(self, source: dict[str, Any]) -> WheelInfo:
+        """The wheel that the gateway has built of a source archive."""
+        address = source["url"].replace("/file/", "/built/", 1)
+        answer = await _reached(lambda: pyfetch(address))
+        text = await answer.string()
+        if not answer.ok:
+            raise Unavailable(text.strip())
+        built = json.loads(text)
+        wheel = WheelInfo.from_url(built["url"])
+        wheel.sha256 = built["sha256"]
+        return wheel
+
+    def _explain(self, requirement: Any, status: int, text: str, error: str, unbuilt: str) -> str:
+        name = requirement.name
         entry = self.lock.get(name)
-        if page.status == 404:
+        if status == 404:
             text = f"there is no package {name!r} on the package index: check its name."
-        elif page.ok:
-            text = unusable(requirement, json.loads(text)["files"], str(error))
+        elif status == 200:
+            text = unusable(requirement, json.loads(text)["files"], error, unbuilt)
         else:
             text = f"{requirement}: {text.strip()}."
         if name in self._unreachable:
-            if page.ok:
+            if status == 200:
                 text = f"the package index has no wheel of {requirement} that runs in WebAssembly."
+                text += f" {unbuilt}." if unbuilt else ""
             return f"{self._on_cdn(name)}. Elsewhere: {text}"
         if entry is not None:
             return f"{text} Pyodide has {name} {entry['version']}."
@@ -386,8 +420,34 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:
+def newest_source(requirement: Any, files: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The newest of an index page's source archives that fits, if no wheel does."""
+    found: dict[Any, dict[str, Any]] = {}
+    for file in files:
+        if file["filename"].endswith(".whl"):
+            version = _version(file["filename"])
+            if version and requirement.specifier.contains(version, prereleases=True):
+                return None
+            continue
+        try:
+            name, version = parse_sdist_filename(file["filename"])
+            fits = SpecifierSet(file.get("requires-python", "")).contains(platform.python_version())
+        except (InvalidSdistFilename, InvalidVersion, InvalidSpecifier):
+            continue
+        # Of one that was withdrawn, its version must be asked for (PEP 592).
+        if (
+            name == requirement.name
+            and fits
+            and (not file.get("yanked") or "==" in str(requirement.specifier))
+        ):
+            found.setdefault(version, file)
+    versions = sorted(requirement.specifier.filter(found))
+    return found[versions[-1]] if versions else None
+
+
+def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt: str) -> str:
     """Why none of an index page's files fits a requirement, and what would."""
+    also = f" {unbuilt}." if unbuilt else ""
     wheels: dict[str, list[str]] = {}
     sources = False
     usable = set()
@@ -411,18 +471,31 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str) -> str:
         what = "has only native code for it" if matching else "has no such version"
         newest = max(usable)
         advice = f"; version {newest} runs here" if any(newest.release) else ""
-        return f"{requirement}: the package index {what}{advice}."
+        return f"{requirement}: the package index {what}{advice}.{also}"
     if usable:
         return f"{requirement}: {error}"
     if wheels:
         kinds = {_platform(p) for platforms in wheels.values() for p in platforms}
         return (
             f"{requirement} can't run in WebAssembly: it is native code, and the package index "
-            f"has wheels for {', '.join(sorted(kinds))} only."
+            f"has wheels for {', '.join(sorted(kinds))} only.{also}"
         )
+    if unbuilt:
+        return f"{unbuilt}."
     if sources:
         return f"{requirement} can't be installed: the package index has its source only, no wheel."
     return f"{requirement}: the package index has no files of it."
+
+
+def _version(filename: str) -> Any:
+    """The version of a wheel; None when it does not run here."""
+    try:
+        if filename.endswith(("-any.whl", "wasm32.whl")):  # others need not be parsed
+            check_compatible(filename)
+            return parse_wheel_filename(filename)[1]
+    except ValueError:
+        pass
+    return None
 
 
 def _platform(tag: str) -> str:
