@@ -40,7 +40,7 @@ func (c *cell) do(ctx context.Context, question request) job.Result {
 	w.BeginCell(emit)
 	w.grant.SetProgress(c.tell)
 	c.clock = wire.NewCellClock(ctx, w.Child)
-	w.grant.Building(c.clock)
+	endBuilds := w.grant.Building(c.clock)
 	c.clock.Limit(c.program.Timeout, "the cell")
 	context.AfterFunc(c.clock, c.interrupt)
 	w.Resume()
@@ -50,6 +50,7 @@ func (c *cell) do(ctx context.Context, question request) job.Result {
 	outcome := wire.ReadCell(w.Reader, func(frame wire.Frame) error { return c.takeOfCell(ctx, frame) })
 	ended := time.Now()
 	c.finish()
+	endBuilds()
 	w.grant.SetProgress(nil)
 
 	var result job.Result

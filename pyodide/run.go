@@ -85,7 +85,7 @@ func newRun(e *Engine, w *worker, p job.Program, streams job.Streams) *run {
 func (r *run) do(ctx context.Context) (job.Result, error) {
 	w := r.worker
 	w.grant.SetProgress(r.tell)
-	w.grant.Building(ctx)
+	endBuilds := w.grant.Building(ctx)
 	emit, release := wire.HoldReport(r.emit)
 	w.Attach(ctx, emit)
 	if w.Ready {
@@ -98,6 +98,7 @@ func (r *run) do(ctx context.Context) (job.Result, error) {
 	exit := w.Wait()
 	ended := time.Now()
 	w.grant.Close()
+	endBuilds()
 	r.e.makeImages(r.worker.rt, r.lacking)
 
 	if r.started.IsZero() && outcome.Result != nil && r.failed == nil {

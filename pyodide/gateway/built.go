@@ -32,12 +32,18 @@ type UnbuiltError struct{ Text string }
 
 func (e *UnbuiltError) Error() string { return e.Text }
 
-// Building lets sources be built for the guest until ctx ends; without it, or after it,
-// none are.
-func (gr *Grant) Building(ctx context.Context) {
+// Building lets sources be built for the guest until ctx ends or end is called, which
+// waits for the build that goes on then; before and after it, none are built.
+func (gr *Grant) Building(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
 	gr.building = ctx
+	return func() {
+		cancel()
+		gr.turn <- struct{}{}
+		<-gr.turn
+	}
 }
 
 // serveBuilt tells of the wheel that a source archive becomes, which is then below file/.

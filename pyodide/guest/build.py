@@ -210,7 +210,7 @@ async def build() -> bytes:
         text = f"its build ended with {type(error).__name__}: {error}"
         if isinstance(error, SystemExit) and told.errors:
             text = told.errors[-1]
-        raise Failed(f"can't be built: {' '.join(text.split())}") from None
+        raise Failed(f"can't be built: {' '.join(text.split()).rstrip(': ')}") from None
     if len(content) > MOST:
         raise Failed(f"can't be built: its wheel has {len(content)} bytes, and may have {MOST}")
     return content
