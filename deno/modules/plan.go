@@ -195,7 +195,7 @@ func (f *fetcher) Key() string {
 			registry.Write(text)
 		}
 	}
-	key := fmt.Sprintf("3\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
+	key := fmt.Sprintf("5\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
 	if lock := f.locked.text(); lock != nil || f.terms.Overrides != nil {
 		key += fmt.Sprintf("\nlock %x overrides %x", sha256.Sum256(lock), sha256.Sum256(f.terms.Overrides))
@@ -384,13 +384,16 @@ func (p *Plan) write() error {
 	return nil
 }
 
-var systemModule = Pattern("[\"'`](node:process|(node:)?(os|fs|fs/promises))[\"'`]|(from|import|require|Module)[\\s(]*[\"'`]process[\"'`]")
+var systemModule = Pattern("[\"'`]node:(process|os|fs|fs/promises)[\"'`]|(from|import|require|Module|\\))[\\s(]*[\"'`](process|os|fs|fs/promises)[\"'`]")
+
+// notLoaded are files that no program loads.
+var notLoaded = Pattern(`\.(map|md|d\.[cm]?ts|(test|spec)\.[cm]?[jt]sx?)$`)
 
 // namesSystem says that a module, or one in a directory, names such a module of Node's
 // as modules are named.
 func namesSystem(root string) (found bool, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || strings.HasSuffix(path, ".map") {
+		if err != nil || !entry.Type().IsRegular() || notLoaded().MatchString(path) {
 			return err
 		}
 		text, err := os.ReadFile(path)
