@@ -183,7 +183,7 @@ const compileTime = 3 * time.Second
 
 // loadModules fills a DENO_DIR with what Deno makes of modules.
 func (e *Engine) loadModules(ctx context.Context, modules []string, p modules.Plan, denoDir string) error {
-	list, err := json.Marshal(modules)
+	list, err := json.Marshal(map[string]any{"modules": modules, "system": !p.NoSystem})
 	if err != nil {
 		return err
 	}

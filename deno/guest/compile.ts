@@ -6,12 +6,17 @@
  */
 
 import { prepareProcess } from "./process.ts";
+import { prepareSystem } from "./system.ts";
 
 // Taken before the modules' code runs, which may replace it.
 const { exit } = Deno;
 const later = setTimeout;
 
 prepareProcess(); // packages look at its environment
-const modules = JSON.parse(Deno.args[0]!) as string[];
+const { modules, system } = JSON.parse(Deno.args[0]!) as {
+  modules: string[];
+  system: boolean;
+};
+if (system) prepareSystem((await import("node:module")).default);
 await Promise.allSettled(modules.map((module) => import(module)));
 later(exit, 20); // Deno writes when nothing else is to be done
