@@ -14,7 +14,7 @@ import (
 // questions are about the machine; each is a field of the answer.
 const questions = `hostname: os.hostname(), text: String(os.hostname), named: hostname(), space: ns.hostname(), homedir: os.homedir(), tmpdir: os.tmpdir(), release: os.release(), version: os.version(),
 	user: os.userInfo(), cpus: os.cpus().length > 0, load: os.loadavg(), uptime: os.uptime() < 1000, net: Object.keys(os.networkInterfaces()),
-	memory: [os.totalmem(), os.freemem(), process.availableMemory(), process.constrainedMemory()].every((n) => n > 0 && n <= 2 ** 30), priority: os.getPriority(),
+	memory: [os.totalmem(), os.freemem(), process.availableMemory(), process.constrainedMemory()].every((n) => n > 0 && n <= 2 ** 30),
 	ids: [process.getuid(), process.geteuid(), process.getgid(), process.getegid(), process.getgroups()], mask: [process.umask(0o77), process.umask(), umask()], env: env.HOME === undefined, report: process.report.getReport().header.platform === process.platform`
 
 const imports = `import os, { hostname } from "node:os"; import * as ns from "os"; import process, { env, umask } from "node:process";`
@@ -34,7 +34,7 @@ func TestHarmlessQuestions(t *testing.T) {
 		"index.js":     `const os = require("os"), ns = os, { hostname } = require("node:os"), { env, umask } = process; module.exports = { ` + questions + ` };`,
 	})
 	const want = `{"hostname":"localhost","text":"localhost","named":"localhost","space":"localhost","homedir":"/nonexistent","tmpdir":"/tmp","release":"6.0.0","version":"6.0.0",` +
-		`"user":{"uid":65534,"gid":65534,"username":"nobody","homedir":"/nonexistent","shell":null},"cpus":true,"load":[0,0,0],"uptime":true,"net":["lo"],"memory":true,"priority":0,` +
+		`"user":{"uid":65534,"gid":65534,"username":"nobody","homedir":"/nonexistent","shell":null},"cpus":true,"load":[0,0,0],"uptime":true,"net":["lo"],"memory":true,` +
 		`"ids":[65534,65534,65534,65534,[65534]],"mask":[18,63,63],"env":true,"report":true`
 	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
 	for name, row := range map[string]struct{ imports, value, more string }{

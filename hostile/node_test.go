@@ -3,7 +3,10 @@
 package hostile
 
 import (
+	"fmt"
+	"net"
 	"os"
+	"os/user"
 	"testing"
 
 	"rillbox/supervisor/launcher"
@@ -118,7 +121,7 @@ func TestNodeProcess(t *testing.T) {
 		{name: "require of an addon", file: "main.cjs", code: `console.log(require("%DIR%/evil.node"));`, prepare: addon, evidence: says("outside/evil.node: file too short")},
 		{name: "process.setuid", code: `process.setuid(65534); console.log("uid", process.getuid());`, evidence: says("uid 65534"),
 			noControl: "it needs root, and as root would change the child alone"},
-		{name: "process.getuid", code: `console.log("uid", process.getuid() + 1 > 0);`, evidence: says("uid true")},
+		{name: "process.getuid", code: `console.log("uid", process.getuid(), "");`, evidence: says(fmt.Sprintf("uid %d \n", os.Getuid()))},
 		{name: "process.title", code: `console.log("title", process.title = "renamed");`, noControl: "it changes the child's own title, if at all"},
 		{name: "process.execve", linux: true, code: `process.execve("%DIR%/run.sh", ["run.sh"], {});`,
 			noControl: "Deno has none; the row shows that none comes with a new version"},
@@ -130,10 +133,10 @@ func TestNodeProcess(t *testing.T) {
 		{name: "process.stdout's descriptor of another", code: `console.log(process.stdout.fd); process.getBuiltinModule("fs").writeSync(process.stdout.fd + 1000, "x");`,
 			noControl: "there is no such descriptor to write to"},
 		{name: "os.hostname", code: `import os from "node:os"; console.log("host", os.hostname());`, evidence: says("host " + hostname())},
-		{name: "os.userInfo", code: `import os from "node:os"; console.log("home", os.userInfo().homedir);`, evidence: says("home /")},
-		{name: "os.networkInterfaces", code: `import os from "node:os"; console.log("nics", Object.keys(os.networkInterfaces()));`, evidence: says(`"lo`),
-			prepare: nil, noControl: ""},
-		{name: "os.homedir", bare: true, code: `import os from "node:os"; console.log("home", os.homedir());`, evidence: says("home /")},
+		{name: "os.userInfo", code: `import os from "node:os"; console.log("home", os.userInfo().homedir, "");`, evidence: says("home " + home() + " \n")},
+		{name: "os.networkInterfaces", code: `import os from "node:os"; console.log("nics", Object.keys(os.networkInterfaces()).join(" "), "");`, evidence: says(" " + nic() + " "),
+			noControl: map[bool]string{true: "this machine has no interface but loopback"}[nic() == "none"]},
+		{name: "os.homedir", bare: true, code: `import os from "node:os"; console.log("home", os.homedir(), "");`, evidence: says("home " + home() + " \n")},
 		{name: "os.setPriority of another process", code: `import os from "node:os"; os.setPriority(%VICTIM%, 15); console.log("nice", os.getPriority(%VICTIM%));`, evidence: says("nice 15")},
 		{name: "os.getPriority of another process", code: `import os from "node:os"; console.log("nice", os.getPriority(%VICTIM%) > -21);`, evidence: says("nice true")},
 	})
@@ -146,6 +149,25 @@ func addon(t *testing.T, s *scene) { write(t, s.dir()+"/evil.node", "no library"
 func hostname() string {
 	name, _ := os.Hostname()
 	return name
+}
+
+func home() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown"
+	}
+	return u.HomeDir
+}
+
+// nic is an interface of this machine's that no sandbox has.
+func nic() string {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 && i.Flags&net.FlagUp != 0 {
+			return i.Name
+		}
+	}
+	return "none"
 }
 
 func TestNodePrograms(t *testing.T) {

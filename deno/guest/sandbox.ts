@@ -51,7 +51,6 @@ export const osAnswers: Functions = {
       return { model: "unknown", speed: 0, times };
     }),
   freemem: () => memory().free,
-  getPriority: () => 0,
   homedir: () => variable("HOME") || HOME,
   hostname: () => HOST,
   loadavg: () => [0, 0, 0],
