@@ -25,8 +25,11 @@ from rillbox import (
     display,
     errors,
     figures,
+    ipython,
+    magics,
     names,
     packages,
+    processes,
     runner,
     session,
     values,
@@ -312,6 +315,16 @@ class Libraries(Screened):
             self.assertEqual(pyplot.get_fignums(), [])
         display.SCREEN.finish()
         self.assertEqual(len(self.data()), 2)
+
+    def test_any_backend_that_is_named_is_ours(self) -> None:
+        import importlib
+
+        with mock.patch.dict(sys.modules):
+            figures.stand_in()
+            for name in ("matplotlib.backends.backend_tkagg", "matplotlib_inline.backend_inline"):
+                backend = importlib.import_module(name)
+                self.assertIs(backend, figures)
+                self.assertIsNone(backend.FigureCanvas.required_interactive_framework)
 
     def test_a_figure_that_is_the_value_comes_once_and_last(self) -> None:
         from matplotlib import pyplot
@@ -752,6 +765,117 @@ def stand_in_for_program(test: unittest.TestCase) -> None:
     main = sys.modules["__main__"]
     test.addCleanup(sys.modules.__setitem__, "__main__", main)
     sys.modules["__main__"] = type(sys)("__main__")
+
+
+class Magics(unittest.TestCase):
+    def test_commands_that_install_are_packages(self) -> None:
+        for code, want in (
+            ("x = 1", []),
+            ("%pip install a", ["a"]),
+            ("x = 1\n  # why\n%pip install -q --upgrade 'a>=1' b[c]  # d\nx", ["a>=1", "b[c]"]),
+            ("if True:\n    !pip3 install a > /dev/null 2>&1\nx", ["a"]),
+            (
+                "!{sys.executable} -m pip install a\n%matplotlib inline\n! uv pip install b",
+                ["a", "b"],
+            ),
+            ("pip install a\r\nx = 1", ["a"]),
+            ('"""\n%pip install a\n"""', []),
+            ("x = 7\\\n%pip", []),
+        ):
+            with self.subTest(code):
+                tree, text, packages = magics.parse(code, "main.py")
+                self.assertEqual(packages, want)
+                self.assertEqual(ast.unparse(tree), ast.unparse(ast.parse(text)))
+                if not want:
+                    self.assertEqual(text, code)
+
+    def test_other_commands_are_told(self) -> None:
+        for code, line, want in (
+            ("x\n  \n%timeit x", 3, "%timeit is a command of notebooks"),
+            ("%%time\nx", 1, "%%time is a command of notebooks"),
+            ("!ls -l", 1, "!ls would start another program"),
+            ("%pip list", 1, "`install` alone"),
+            ("%pip install -r x.txt", 1, "option -r is not known"),
+            ("%pip install 'a", 1, "can't be read"),
+            ("!", 1, "would start another program"),
+            ("%pip install a\nx = = 1", 2, "invalid syntax"),
+            ("x = (\n%pip install a", 1, "never closed"),
+        ):
+            with self.subTest(code):
+                with self.assertRaises(SyntaxError) as raised:
+                    magics.parse(code, "main.py")
+                self.assertIn(want, str(raised.exception))
+                self.assertEqual(raised.exception.lineno, line)
+
+
+class IPython(Screened):
+    def test_displays_without_ipython(self) -> None:
+        with mock.patch.dict(sys.modules):
+            for name in [n for n in sys.modules if n.partition(".")[0] == "IPython"]:
+                del sys.modules[name]
+            ipython.provide()
+            from IPython import display as module  # type: ignore
+            from IPython import get_ipython
+            from IPython.core.display import HTML  # type: ignore
+            from IPython.display import display as show  # type: ignore
+
+            self.assertIs(module.display, show)
+            self.assertIsNone(get_ipython())
+            with tempfile.NamedTemporaryFile(suffix=".png") as file:
+                file.write(PNG)
+                file.flush()
+                picture = module.Image(file.name)
+            for value, want in (
+                (HTML("<b>"), {"text/html": "<b>"}),
+                (module.Markdown("*a*"), {"text/markdown": "*a*"}),
+                (module.SVG("<svg/>"), {"image/svg+xml": "<svg/>"}),
+                (module.JSON('{"a": 1}'), {"application/json": '{"a": 1}'}),
+                (module.Math("x^2"), {"text/latex": "$\\displaystyle x^2$"}),
+                (picture, {"image/png": base64.b64encode(PNG).decode()}),
+                (module.Image(b"\xff\xd8"), {"image/jpeg": "/9g="}),
+                (
+                    module.Image(url="https://x/?a&b"),
+                    {"text/html": '<img src="https://x/?a&amp;b">'},
+                ),
+            ):
+                self.frames.clear()
+                show(value)
+                forms = self.data()[0]
+                forms.pop("text/plain")
+                self.assertEqual(forms, want)
+            self.frames.clear()
+            handle = show(1, display_id=True)
+            handle.update(2)
+            module.clear_output()
+            module.display_html("<i>", raw=True)
+            self.assertEqual(
+                self.data(), [{"text/plain": "1"}, {"text/plain": "2"}, {"text/html": "<i>"}]
+            )
+
+    def test_more_of_ipython_is_fetched(self) -> None:
+        for modules, want in (
+            (["IPython", "IPython.get_ipython"], True),
+            (["IPython.display", "IPython.display.HTML", "rich"], True),
+            (["IPython.core.display", "IPython.core.display.display"], True),
+            (["IPython.display", "IPython.terminal.embed"], False),
+            (["IPython", "IPython.embed"], False),
+        ):
+            self.assertEqual(ipython.suffices(modules), want, modules)
+
+
+class Processes(unittest.TestCase):
+    def test_each_is_told_what_to_do(self) -> None:
+        for arguments, want in (
+            ([sys.executable, "-m", "pip", "install", "x"], "%pip install x"),
+            ([sys.executable, "-u", "x.py"], "runpy.run_path('x.py'"),
+            (Path("python3"), "can't start other programs"),
+            (["pip3", "install", "x"], "%pip install x"),
+            ("ls -l | cat", "('ls'); JavaScript can"),
+            ([b"ls"], "('ls')"),
+            ("'", "can't start other programs"),
+            ([], "can't start other programs"),
+        ):
+            self.assertIn(want, processes.instead(arguments), arguments)
 
 
 class Runner(unittest.TestCase):

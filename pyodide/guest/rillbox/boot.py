@@ -1,5 +1,6 @@
 """What the snapshot holds: imported once, when the snapshot is made."""
 
+import asyncio
 import importlib
 import os
 import pkgutil
@@ -12,7 +13,17 @@ import pyodide.ffi
 import pyodide.webloop
 from pyodide.ffi import run_sync
 
-from . import beside, eventloop, images, installer, runner, session, warm
+from . import (
+    beside,
+    eventloop,
+    figures,
+    images,
+    installer,
+    processes,
+    runner,
+    session,
+    warm,
+)
 
 # Modules that programs often use. Importing one takes up to 100 ms in
 # WebAssembly; in the snapshot it costs its pages of memory only.
@@ -46,6 +57,8 @@ sys.path_hooks.insert(0, beside.find_in)
 
 RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()
+processes.patch(asyncio.get_event_loop())
+figures.stand_in()
 
 
 def serve(host: Any, ahead: bool) -> int:

@@ -62,6 +62,10 @@ class Screen:
         """Show what is given in its forms already."""
         self._put({kind: _encoded(kind, data) for kind, data in forms.items()}, [])
 
+    def note(self, text: str) -> None:
+        """Tell of something that was chosen on the program's behalf."""
+        self._put({}, [text])
+
     def finish(self, value: Any = None, echo: bool = False) -> None:
         """Show the open figures, and value if it has more forms than its repr; the end.
 

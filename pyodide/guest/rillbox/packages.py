@@ -9,12 +9,13 @@ requirements resolved to, an install plan, and then no index is asked.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import beside, names
+from . import beside, ipython, names
 
 if TYPE_CHECKING:  # it needs Pyodide
     from .installer import Installer
@@ -63,6 +64,12 @@ def wanted(code: str, packages: list[str], imports: beside.Imports) -> Wanted:
     metadata = names.inline_metadata(code)
     asked = dict.fromkeys([*packages, *metadata.dependencies])
     modules = [name for name in imports.modules if name.partition(".")[0] not in imports.own]
+    if "zoneinfo" in modules:
+        modules.append("tzdata")  # there is none of the system's
+    if any(name.partition(".")[0] == "IPython" for name in modules):
+        asks = any(re.match(r"ipython\b", requirement, re.IGNORECASE) for requirement in asked)
+        if not asks and ipython.suffices(modules):
+            ipython.provide()
     return Wanted(list(asked), modules, metadata.python, imports.outside)
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import beside, display, errors, figures, packages, streams, values
+from . import beside, display, errors, figures, magics, packages, streams, values
 from . import command as command
 from .errors import HOME
 from .eventloop import Runs
@@ -33,6 +33,8 @@ from .eventloop import Runs
 if TYPE_CHECKING:  # it needs Pyodide
     from .installer import Installer
 
+# How many files that are lost are named.
+MOST_LOST = 3
 NOTHING = compile("", "<nothing>", "exec")
 CO_COROUTINE = 0x80
 AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -98,6 +100,7 @@ class Runner:
         self._runs = runs
         self._installer = installer
         self._missing: dict[str, str] = {}  # imports that could not be installed → why
+        self._placed: set[str] = set()  # our files in HOME
 
     def take(self, program: Program) -> Ending:
         """Read a program, install what it needs, prepare and run it; tell how it ended."""
@@ -143,6 +146,7 @@ class Runner:
         }
         if not program.path:
             files[program.file] = program.code.encode(errors="surrogatepass")
+        self._placed.update(files)
         for folder in {os.path.dirname(path) for path in files} - {HOME}:
             os.makedirs(folder, exist_ok=True)
         for path, content in files.items():
@@ -167,8 +171,34 @@ class Runner:
         except BaseException as error:
             ending = ending_of(error, program.limit, self._missing)
         _finish(self._runs, before, warn=ending.code == 0)
+        quietly(lambda: _tell_of_lost(self._placed))
         return ending
 
+
+def _tell_of_lost(placed: set[str]) -> None:
+    """Tell of files that the program leaves where they are lost with it."""
+    entries = [name for name in os.listdir(HOME) if not name.startswith((".", "__"))]
+    if {os.path.join(HOME, name) for name in entries} <= placed:
+        return
+    lost = []
+    for folder, folders, names in os.walk(HOME):
+        folders[:] = [name for name in folders if not name.startswith((".", "__"))]
+        paths = [os.path.join(folder, name) for name in names if not name.startswith(".")]
+        lost += [beside.shown(path) for path in paths if path not in placed]
+        if len(lost) > MOST_LOST:
+            break
+    if lost:
+        more = " and others are" if len(lost) > MOST_LOST else " are" if len(lost) > 1 else " is"
+        display.SCREEN.note(
+            f"{', '.join(sorted(lost)[:MOST_LOST])}{more} lost with the run: the program has no "
+            "directory of files; files or session_id gives it one"
+        )
+
+
+NO_PROCESSES = (
+    "WebAssembly has no other processes; concurrent.futures.ThreadPoolExecutor and "
+    "threading.Thread run in turns here."
+)
 
 # What reading a program may raise.
 UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
@@ -176,9 +206,11 @@ UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErro
 
 def read(program: Program) -> tuple[CodeType, CodeType | None, beside.Imports]:
     """A program's statements, its last one if it is an expression, and what it imports."""
-    body, last = compile_program(ast.parse(program.code, program.name), program.name)
+    tree, text, asked = magics.parse(program.code, program.name)
+    program.packages += asked
+    body, last = compile_program(tree, program.name)
     codes = [code for code in (body, last) if code]
-    return body, last, beside.follow(codes, program.code, program.file, program.directory)
+    return body, last, beside.follow(codes, text, program.file, program.directory)
 
 
 def _shown(error: Exception, name: str) -> Exception:
@@ -260,8 +292,14 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
         hint = "\n".join(missing[module] for module in related)
         # Else it is a name in it that is not there.
         absent = isinstance(error, ModuleNotFoundError)
+        if top == "_multiprocessing":
+            hint = NO_PROCESSES
         if not hint and absent and top in sys.stdlib_module_names:
             hint = f"{top} is in Python's standard library, but not in WebAssembly's."
+    if isinstance(error, NotImplementedError) and "multiprocessing" in errors.message_of(error):
+        hint = NO_PROCESSES
+    if type(error).__name__ == "ZoneInfoNotFoundError":
+        hint = "Time zones are in the package tzdata; name it in packages."
     if _of_socket(error) or _of_socket(error.__context__):
         hint = "Sockets can neither listen nor connect here; pyodide.http fetches by HTTP."
     if isinstance(error, FileNotFoundError):
