@@ -21,7 +21,7 @@ import (
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
 //go:embed guest/rillbox/images.py guest/rillbox/installer.py guest/rillbox/libraries.py
 //go:embed guest/rillbox/beside.py guest/rillbox/command.py guest/rillbox/computed.py guest/rillbox/names.py
-//go:embed guest/rillbox/packages.py guest/rillbox/runner.py
+//go:embed guest/rillbox/packages.py guest/rillbox/runner.py guest/rillbox/threads.py
 //go:embed guest/rillbox/ipython.py guest/rillbox/magics.py guest/rillbox/processes.py
 //go:embed guest/rillbox/session.py guest/rillbox/streams.py guest/rillbox/values.py
 //go:embed guest/rillbox/warm.py

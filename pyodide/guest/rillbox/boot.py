@@ -11,7 +11,7 @@ from typing import Any
 import micropip
 import pyodide.ffi
 import pyodide.webloop
-from pyodide.ffi import run_sync
+from pyodide.ffi import can_run_sync, run_sync
 
 from . import (
     beside,
@@ -22,6 +22,7 @@ from . import (
     processes,
     runner,
     session,
+    threads,
     warm,
 )
 
@@ -57,6 +58,7 @@ sys.path_hooks.insert(0, beside.find_in)
 
 RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()
+threads.patch(RUNS.until_complete, can_run_sync)
 processes.patch(asyncio.get_event_loop())
 figures.stand_in()
 
