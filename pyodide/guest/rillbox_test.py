@@ -9,6 +9,7 @@ import io
 import json
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -597,6 +598,33 @@ class Beside(unittest.TestCase):
             beside.precede(found.own)
             self.assertIn("sys", sys.modules)
             self.assertFalse([n for n in sys.modules if n.partition(".")[0] == "json"])
+
+    def test_whose_a_name_is_as_in_cpython(self) -> None:
+        """The names of a program's own files, and whether Python itself imports those."""
+        table = {
+            "sys": False,
+            "time": False,
+            "os": False,
+            "io": False,
+            "codecs": False,
+            "site": False,
+            "encodings": False,
+            "json": True,
+            "types": True,
+            "textwrap": True,
+            "rich": True,
+            "yaml": True,
+            "micropip": True,
+        }
+        self.lay_out({f"{name}.py": "MARK = 1" for name in table})
+        self.lay_out({"main.py": "print(hasattr(__import__(__import__('sys').argv[1]), 'MARK'))"})
+        for name, own in table.items():
+            found = follow(f"import {name}", self.directory)
+            self.assertEqual(name in found.own, own, name)
+            run = subprocess.run(
+                [sys.executable, "-S", "-E", "main.py", name], capture_output=True, text=True
+            )
+            self.assertEqual(run.stdout.strip(), str(own), f"{name}: {run.stderr}")
 
     def test_a_module_is_compiled_once_and_shown_by_its_users_path(self) -> None:
         self.lay_out(

@@ -209,8 +209,8 @@ class Follower:
 
 
 def _comes_first(module: str) -> bool:
-    """Whether a module at the top is one that CPython has before any directory."""
-    return _imp.is_builtin(module) != 0 or _imp.is_frozen(module)
+    """Whether a module at the top is one that CPython has before any directory, or by then."""
+    return module == "encodings" or _imp.is_builtin(module) != 0 or _imp.is_frozen(module)
 
 
 IMPORT = opcode.opmap["IMPORT_NAME"]
