@@ -1050,6 +1050,9 @@ class Cells(unittest.TestCase):
             patch = mock.patch.object(runner, name, value)
             patch.start()
             self.addCleanup(patch.stop)
+        patch = mock.patch.object(beside, "HOME", "/nowhere")  # else Python itself may be there
+        patch.start()
+        self.addCleanup(patch.stop)
         patch = mock.patch.object(session, "streams", mock.MagicMock())
         patch.start()
         self.addCleanup(patch.stop)
