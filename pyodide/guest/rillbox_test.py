@@ -579,6 +579,24 @@ class Beside(unittest.TestCase):
                     self.assertEqual(told, set())
                 self.assertEqual(found.outside, "")
 
+    def test_tests_that_are_run_are_followed(self) -> None:
+        self.lay_out(
+            {
+                "tests/test_a.py": "import in_test, helper",
+                "tests/deep/__init__.py": "",
+                "tests/deep/conftest.py": "from . import sibling",
+                "tests/deep/sibling.py": "import in_sibling",
+                "helper.py": "import in_helper",
+                ".hidden/test_x.py": "import hidden",
+                "env/pyvenv.cfg": "",
+                "env/test_y.py": "import hidden",
+            }
+        )
+        found = follow("import runpy\nrunpy.run_module('pytest')", self.directory)
+        self.assertLessEqual({"pytest", "in_test", "in_helper"}, {*found.modules})
+        self.assertNotIn("hidden", found.modules)
+        self.assertNotIn("in_test", follow("import pytest", self.directory).modules)
+
     def test_a_directory_that_is_not_the_programs_is_told(self) -> None:
         self.lay_out({"tests/t.py": "", "lib/helper.py": ""})
         place = "import os, sys\n"

@@ -9,6 +9,7 @@ import _imp
 import linecache
 import opcode
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -35,6 +36,10 @@ MOST = 1000
 UNREADABLE = (OSError, SyntaxError, ValueError, RecursionError, MemoryError)
 # Names that code has where it imports otherwise than by a statement; see computed.py.
 CALLS = {*computed.IMPORTERS, "run_path", "pkgutil", "iter_modules", "walk_packages", "__path__"}
+
+# Modules that run the tests of a directory, and what its files are called.
+TESTERS = ("pytest", "unittest")
+TEST = re.compile(r"test.*\.py|.*_test\.py|conftest\.py")
 
 # A module's path → what was read from it, and its code.
 COMPILED: dict[str, tuple[bytes, CodeType]] = {}
@@ -98,6 +103,8 @@ class Follower:
             self._import(name)
             if whole:
                 self._all(name)
+            if name in TESTERS:
+                self._tests()
         for place in tree.searched():
             if place.endswith(".py"):
                 self._add(place, "")
@@ -169,6 +176,20 @@ class Follower:
                 self._add(path, package)
             elif not extension and "__init__.py" in self._listed(path):
                 self._folder(path, f"{package}.{entry}")
+
+    def _tests(self) -> None:
+        """Follow the files of tests in the program's directory."""
+        for count, (folder, folders, entries) in enumerate(os.walk(self._directory)):
+            if "pyvenv.cfg" in entries or count > MOST:
+                folders.clear()
+                continue
+            folders[:] = [name for name in folders if name[0] != "." and name != "node_modules"]
+            package = ""
+            if "__init__.py" in entries:
+                package = os.path.relpath(folder, self._directory).replace("/", ".")
+            for entry in entries:
+                if TEST.fullmatch(entry):
+                    self._add(os.path.join(folder, entry), package.strip("."))
 
     def _places(self, name: str) -> Iterator[str]:
         """Where a module is looked for, apart from packages."""
