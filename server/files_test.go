@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -363,4 +364,23 @@ func TestFilesOfARun(t *testing.T) {
 	if _, err := many.bytes(); err == nil || !strings.Contains(err.Error(), "files has 257 files: the most is 256") {
 		t.Errorf("too many gave %v", err)
 	}
+}
+
+// What manifests among the files of a call say holds for its program; those of a session
+// are more than one call's.
+func TestManifestsAmongTheFilesOfACall(t *testing.T) {
+	var had []job.Manifest
+	session := dial(t, newServer(scripted{run: func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
+		had = append(had, p.Manifest)
+		return job.Result{Status: job.Completed}, nil
+	}}, nil), nil)
+	args := `{"language":"typescript","code":"1","files":{"package.json":"{\"dependencies\":{\"ms\":\"2.0.0\"},\"resolutions\":{}}","deno.json":"{\"imports\":{\"@/\":\"./src/\"}}"}}`
+	out := structured[runOutput](t, call(t, session, "run_code", args))
+	if len(had) != 1 || had[0].Imports["ms"] != "npm:ms@2.0.0" || had[0].Imports["@/"] != "./src/" {
+		t.Errorf("the program has %+v", had)
+	}
+	if !slices.Contains(out.Notes, `package.json: "resolutions" is not honoured`) {
+		t.Errorf("notes: %q", out.Notes)
+	}
+	answers(t, session, "run_code", `{"language":"typescript","code":"1","files":{"package.json":"{"}}`, "error: package.json: ")
 }

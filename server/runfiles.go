@@ -14,6 +14,7 @@ import (
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/workspace"
+	"rillbox/workspace/manifest"
 )
 
 // runFiles is the directory that one run shares with its client: its session's
@@ -22,6 +23,7 @@ import (
 type runFiles struct {
 	dir     *workspace.Dir
 	remove  func()
+	notes   []string          // what of the manifests among them is not honoured
 	changes workspace.Changes // that the run made
 	err     error             // why they can't be told
 }
@@ -34,6 +36,11 @@ func (s *Server) share(ctx context.Context, p *job.Program, c *supervisor.Call, 
 		return nil, err
 	}
 	r := &runFiles{remove: func() {}}
+	if c.Session == "" { // a session's cells share more than one call's files
+		if p.Manifest, r.notes, err = manifest.Read(manifest.Files(contents), "main", p.Code, p.Language); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case c.Session != "":
 		r.dir, err = s.o.Supervisor.Workspace(ctx, c.Client, c.Session)

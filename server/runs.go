@@ -48,6 +48,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	forDisplays := max(most/2, most-totalSize(result))
 	out := runOutputOf(s.fit(result, most-min(textBytes(result.Displays), forDisplays), client))
 	out.SessionID = session
+	out.Notes = append(out.Notes, files.notes...)
 	if made {
 		out.Notes = append(out.Notes, isNew(session))
 	}

@@ -79,6 +79,8 @@ current one, to read and write; with DIR:ro, to read only.
 What a program in a file imports from beside it, by a relative path or by the
 name of a module there, is part of it; no path or link leads out of its
 directory. Data is not: --workspace . lets a program read the current directory.
+Versions of packages come from the project's package.json, deno.json,
+pyproject.toml and lock files (see rillbox lock).
 
 Pictures that it displays (figures, display()) are kept next to the program:
 report-1.png, report-2.svg and so on, in place of those of the run before; as
