@@ -73,7 +73,7 @@ func (n names) find(file, specifier string) (m meaning, found bool, reason strin
 			m = meaning{target, scope}
 			if isRelative(target) {
 				if m.target = n.place(target); m.target == "" {
-					return m, true, "the project has it stand for " + target + ", which is outside of the program's directory"
+					return m, true, "the project has it stand for " + target + ", which is outside of the program's directory: it can be imported in a workspace that has both"
 				}
 			}
 			return m, true, ""

@@ -27,11 +27,11 @@ func TestWhatNamesStandFor(t *testing.T) {
 		{"main.ts", "alias", "", "npm:ms@1", "", ""},
 		{"main.ts", "@/a.ts", "", "./src/a.ts", "", ""},
 		{"main.ts", "@/deep/a.ts", "", "./deep/a.ts", "", ""},
-		{"main.ts", "@/../../a.ts", "", "", "", "the project has it stand for ./src/../../a.ts, which is outside of the program's directory"},
+		{"main.ts", "@/../../a.ts", "", "", "", "the project has it stand for ./src/../../a.ts, which is outside of the program's directory: it can be imported in a workspace that has both"},
 		{"main.ts", "fs", "", "./fs.ts", "", ""},
 		{"main.ts", "#p/a/b.js", "", "./p/a/b.mjs", "", ""},
 		{"main.ts", "#p/.js", "", "", "", ""},
-		{"main.ts", "out", "", "", "", "the project has it stand for ../out.ts, which is outside of the program's directory"},
+		{"main.ts", "out", "", "", "", "the project has it stand for ../out.ts, which is outside of the program's directory: it can be imported in a workspace that has both"},
 		{"in/main.ts", "out", "in/main.ts", "./out.ts", "", ""}, // there it is in the workspace
 		{"in/main.ts", "@/a.ts", "in/main.ts", "./in/src/a.ts", "", ""},
 		{"lib/two.ts", "ms", "", "npm:ms@3", "./lib/", ""},

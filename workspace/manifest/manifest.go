@@ -23,13 +23,14 @@ import (
 // Bounds of what is read.
 const (
 	maxFile    = 1 << 20 // bytes of a manifest
-	maxFiles   = 500     // that are asked for
+	maxFiles   = 1000    // that are asked for
 	maxEntries = 5000    // names in all manifests together
 )
 
 // Project finds the directory whose manifests are a program's: the root of its
-// repository, which has .git, or the program's own where there is none. No directory above
-// the user's home is one. program is the real path of the program's file.
+// repository, which has .git, or the program's own where there is none. It is never above
+// the user's home, and never one that anybody may write: its manifests could be another
+// user's. program is the real path of the program's file.
 func Project(program string) string {
 	own := filepath.Dir(program)
 	home, err := os.UserHomeDir()
@@ -40,6 +41,9 @@ func Project(program string) string {
 		home = ""
 	}
 	for dir := own; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err != nil || info.Mode()&0o002 != 0 {
+			return own
+		}
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir
 		}

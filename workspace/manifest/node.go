@@ -55,7 +55,7 @@ func (r *reader) nodePackages() error {
 			}
 		}
 	}
-	for i, o := range packages {
+	for _, o := range packages {
 		for _, field := range unhonoured {
 			if _, there := o.fields[field]; there {
 				r.note("%s: %q is not honoured", o.file, field)
@@ -64,7 +64,7 @@ func (r *reader) nodePackages() error {
 		if err := r.dependencies(&r.m.Imports, o); err != nil {
 			return err
 		}
-		if i == len(packages)-1 { // others than the root's are not npm's either
+		if r.m.Overrides == nil {
 			if err := r.overrides(o); err != nil {
 				return err
 			}

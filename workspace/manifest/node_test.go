@@ -51,7 +51,7 @@ func TestJavaScriptsManifests(t *testing.T) {
 -- package.json --
 {"type": "module", "dependencies": {"x": "1", "y": "1"}, "overrides": {"z": "1", "y": {".": "2", "w@^1": "$x", "q": "file:q"}}}
 -- a/package.json --
-{"dependencies": {"x": "2"}, "resolutions": {}, "overrides": {"n": "1"}}`,
+{"dependencies": {"x": "2"}, "resolutions": {}}`,
 			`{"imports":{"x":"npm:x@2","y":"npm:y@1"},"overrides":{"y":{".":"2","w@^1":"2"},"z":"1"}}`,
 			[]string{`../package.json: "resolutions" is not honoured`, `../../package.json: the override of "q" is not honoured: it is no version of a package in the registry`}},
 		{"workspaces", "main.ts", `

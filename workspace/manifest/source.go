@@ -68,6 +68,9 @@ func (d Dir) Folders(name string) (names []string, err error) {
 	}
 	defer folder.Close()
 	entries, err := folder.ReadDir(maxFolders)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, why(err)
 	}
@@ -87,7 +90,7 @@ func why(err error) error {
 	switch {
 	case errors.As(err, &told) && told.Err.Error() == "path escapes from parent": // os.Root's, which has no name
 		return errors.New("it leads out of the project through a symbolic link, which is not followed")
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrNotExist):
 		return fs.ErrNotExist
 	case told != nil:
 		return told.Err
