@@ -134,7 +134,7 @@ func mapped(imports map[string]string, specifier string) (target string, ok bool
 			value = strings.Replace(value, "*", rest, 1)
 		} else if strings.HasSuffix(key, "/") {
 			value += rest
-		} else if fits && strings.HasPrefix(rest, "/") && !isRelative(value) { // a package's
+		} else if fits && strings.HasPrefix(rest, "/") && (strings.HasPrefix(value, "npm:") || strings.HasPrefix(value, "jsr:")) {
 			value += rest
 		} else {
 			fits = false

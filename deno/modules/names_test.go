@@ -10,7 +10,7 @@ func TestWhatNamesStandFor(t *testing.T) {
 	p := job.Program{Packages: []string{"asked@9"}, Manifest: job.Manifest{
 		Imports: map[string]string{
 			"ms": "npm:ms@2", "alias": "npm:ms@1", "@/": "./src/", "@/deep/": "./deep/", "out": "../out.ts", "fs": "./fs.ts",
-			"#p/*.js": "./p/*.mjs", "asked": "npm:asked@1", "asked/x": "npm:x@1", "std/": "https://x.test/std/",
+			"#p/*.js": "./p/*.mjs", "asked": "npm:asked@1", "asked/x": "npm:x@1", "std/": "https://x.test/std/", "web": "https://x.test/web",
 		},
 		Scopes:  map[string]map[string]string{"./lib/": {"ms": "npm:ms@3"}, "./lib/one.ts": {"ms": "./ms.ts"}},
 		Refused: map[string]string{"no": "reason", "os": "reason", "@s/no": "reason"},
@@ -41,6 +41,7 @@ func TestWhatNamesStandFor(t *testing.T) {
 		{"main.ts", "asked", "", "", "", ""},
 		{"main.ts", "asked/x", "", "", "", ""},
 		{"main.ts", "std/a.ts", "", "https://x.test/std/a.ts", "", ""},
+		{"main.ts", "web/a.ts", "", "", "", ""}, // a URL has nothing below it
 		{"main.ts", "no", "", "", "", "reason"},
 		{"main.ts", "no/x", "", "", "", "reason"},
 		{"main.ts", "@s/no", "", "", "", "reason"},

@@ -172,15 +172,22 @@ func lockedFile(name, address string, size int64, hash string) job.LockedFile {
 	return f
 }
 
+// maxLocked is how many packages of a lock file are read.
+const maxLocked = 20_000
+
 // checkLock leaves out what no index can have.
 func (r *reader) checkLock() {
+	if n := len(r.m.Lock.Python); n > maxLocked {
+		r.note("%s: of its %d packages, the first %d are honoured", r.m.Lock.File, n, maxLocked)
+		r.m.Lock.Python = r.m.Lock.Python[:maxLocked]
+	}
 	r.m.Lock.Python = slices.DeleteFunc(r.m.Lock.Python, func(p job.LockedPackage) bool {
 		wrong := !projectName.MatchString(p.Name) || !pythonVersion.MatchString(p.Version)
 		for _, f := range p.Files {
 			wrong = wrong || !sha256Digest.MatchString(f.SHA256) || len(f.Name) > 300 || strings.ContainsAny(f.Name, "\x00\r\n\\/")
 		}
 		if wrong {
-			r.note("%s: the package %.200q is not honoured: its name, its version or a digest is none", r.m.Lock.File, p.Name)
+			r.note("%s: the package %.200q is not honoured: its name, its version or a digest can't be one", r.m.Lock.File, p.Name)
 		}
 		return wrong || len(p.Files) == 0
 	})

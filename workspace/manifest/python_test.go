@@ -85,7 +85,7 @@ archive = { url = "https://x.test/x.zip", hashes = { sha256 = "` + aDigest + `" 
 -- a/uv.lock --
 version = 1
 `, `{"refused":{"v":"pylock.toml has it come from a place of its own, and not from the package index"},"lock":{"file":"pylock.toml","python":[{"name":"six","version":"1.15.0","files":[{"name":"six-1.15.0-py2.py3-none-any.whl","url":"","sha256":"` + aDigest + `"}]}]}}`,
-			[]string{`pylock.toml: the package "-/x" is not honoured: its name, its version or a digest is none`}},
+			[]string{`pylock.toml: the package "-/x" is not honoured: its name, its version or a digest can't be one`}},
 		{"others", "", "-- poetry.lock --\n-- a/pyproject.toml --\n[tool.poetry.dependencies]\nsix = \"*\"\n", `{}`,
 			[]string{`pyproject.toml: "tool.poetry.dependencies" is not honoured`, `../poetry.lock is not honoured: pylock.toml and uv.lock are`}},
 	} {

@@ -112,10 +112,11 @@ class Installer:
         for text in constraints:
             try:
                 requirement = Requirement(text)
-            except InvalidRequirement:
+                applies = requirement.marker is None or requirement.marker.evaluate()
+            except Exception:  # a project's files can say anything
                 continue
             name = canonicalize_name(requirement.name)
-            if name in named or (requirement.marker and not requirement.marker.evaluate()):
+            if name in named or not applies:
                 continue
             if requirement.url:
                 project[name] = f"{name} @ {requirement.url}"
