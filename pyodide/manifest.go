@@ -80,6 +80,7 @@ func (r *run) addManifest(result *job.Result) {
 	}
 	var lacking []string
 	for _, f := range r.files() {
+		f = f.Origin()
 		versions, is := []string{}, m.Lock.File == ""
 		for _, p := range m.Lock.Python {
 			if p.Name == f.Name {
@@ -177,6 +178,7 @@ type lockedPackage struct {
 	Name    string       `toml:"name"`
 	Version string       `toml:"version"`
 	Archive *lockedFile  `toml:"archive,omitempty"`
+	Sdist   *lockedFile  `toml:"sdist,omitempty"`
 	Wheels  []lockedFile `toml:"wheels,omitempty"`
 }
 
@@ -190,6 +192,7 @@ func lockFile(before job.Lock, files []gateway.File) []byte {
 		}
 	}
 	for _, f := range files {
+		f = f.Origin()
 		packages[f.Name] = job.LockedPackage{Name: f.Name, Version: f.Version, Files: []job.LockedFile{{Name: f.Filename, URL: f.URL, Size: f.Size, SHA256: f.SHA256}}}
 	}
 	lock := struct {
@@ -201,9 +204,12 @@ func lockFile(before job.Lock, files []gateway.File) []byte {
 		written := lockedPackage{Name: p.Name, Version: p.Version}
 		for _, f := range p.Files {
 			file := lockedFile{f.Name, f.URL, f.Size, map[string]string{"sha256": f.SHA256}}
-			if strings.HasSuffix(f.Name, ".whl") {
+			switch {
+			case strings.HasSuffix(f.Name, ".whl"):
 				written.Wheels = append(written.Wheels, file)
-			} else { // a library of Pyodide's, or a source
+			case strings.HasSuffix(f.Name, ".tar.gz"):
+				written.Sdist = &file
+			default: // a library of Pyodide's
 				file.Name = ""
 				written.Archive = &file
 			}

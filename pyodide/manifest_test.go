@@ -3,6 +3,7 @@
 package pyodide
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,8 @@ func TestALockFileKeepsWhatOursHad(t *testing.T) {
 		{Name: "a", Version: "1", Files: []job.LockedFile{{Name: "a-1-py3-none-any.whl", SHA256: "a1"}}},
 		{Name: "b", Version: "1", Files: []job.LockedFile{{Name: "b-1-py3-none-any.whl", SHA256: "b1"}}},
 	}}
-	files := []gateway.File{{Name: "b", Version: "2", Filename: "b-2-py3-none-any.whl", URL: "https://x.test/b.whl", SHA256: "b2", Size: 7}, {Name: "lib", Version: "1", Filename: "lib-1.zip", SHA256: "l"}}
+	files := []gateway.File{{Name: "b", Version: "2", Filename: "b-2-py3-none-any.whl", URL: "https://x.test/b.whl", SHA256: "b2", Size: 7}, {Name: "lib", Version: "1", Filename: "lib-1.zip", SHA256: "l"},
+		{Name: "of-source", Version: "1", Filename: "of_source-1-py3-none-any.whl", URL: "https://x.test/of-source-1.tar.gz#sha256=s", SHA256: "w", Source: gateway.Built}}
 	for _, foreign := range []bool{false, true} {
 		before.Foreign = foreign
 		var read struct {
@@ -61,6 +63,7 @@ func TestALockFileKeepsWhatOursHad(t *testing.T) {
 			Packages []struct {
 				Name, Version string
 				Archive       map[string]any
+				Sdist         map[string]any
 				Wheels        []map[string]any
 			}
 		}
@@ -72,11 +75,12 @@ func TestALockFileKeepsWhatOursHad(t *testing.T) {
 		for _, p := range read.Packages {
 			names = append(names, p.Name+p.Version)
 		}
-		want := []string{"a1", "b2", "lib1"}
+		want := []string{"a1", "b2", "lib1", "of-source1"}
 		if foreign {
 			want = want[1:]
 		}
-		if !slices.Equal(names, want) || read.Packages[len(want)-2].Wheels[0]["url"] != "https://x.test/b.whl" || read.Packages[len(want)-1].Archive == nil {
+		if !slices.Equal(names, want) || read.Packages[len(want)-3].Wheels[0]["url"] != "https://x.test/b.whl" || read.Packages[len(want)-2].Archive == nil ||
+			fmt.Sprint(read.Packages[len(want)-1].Sdist) != "map[hashes:map[sha256:s] name:of-source-1.tar.gz url:https://x.test/of-source-1.tar.gz]" {
 			t.Errorf("%s", text)
 		}
 	}

@@ -1,6 +1,10 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+	"path"
+	"strings"
+)
 
 // Locked is a version of a project, by its normalised name, that a lock file has.
 type Locked struct {
@@ -43,7 +47,9 @@ func (d *demand) narrow(p *projectPage) (*projectPage, error) {
 		return p, nil
 	}
 	narrowed, other := *p, ""
-	narrowed.page = &page{project: p.project, size: p.size, byName: map[string]int{}}
+	only := *p.page
+	only.files, only.byName = nil, map[string]int{}
+	narrowed.page = &only
 	for _, f := range p.files {
 		if _, is := locked[f.sha256()]; is {
 			narrowed.byName[f.Filename] = len(narrowed.files)
@@ -67,10 +73,21 @@ func (d *demand) check(f File) error {
 	if d == nil || !d.frozen {
 		return nil
 	}
-	if _, is := d.files[f.Name][f.SHA256]; !is {
+	if _, is := d.files[f.Name][f.Origin().SHA256]; !is {
 		return d.lacks(f.Name + " " + f.Version)
 	}
 	return nil
+}
+
+// Origin is the file that an index or a lock file names: the source of what was built of
+// one, else the file itself.
+func (f File) Origin() File {
+	address, sum, is := strings.Cut(f.URL, "#sha256=")
+	if f.Source != Built || !is {
+		return f
+	}
+	f.URL, f.SHA256, f.Filename, f.Source, f.Size = address, sum, path.Base(address), "index", 0
+	return f
 }
 
 func (d *demand) lacks(what string) error {
