@@ -66,14 +66,14 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 			return unplanned(err, installing)
 		}
 	}
-	if p.LockOnly {
-		lock, err := install.LockFile(p.Manifest.Lock.Deno)
-		return job.Result{Status: job.Completed, Packages: install.Packages, Installing: installing, Lock: lock}, err
-	}
 	if p.Command != "" {
 		if m.Installed, m.Commonjs, err = install.Command(command); err != nil {
 			return unplanned(err, installing)
 		}
+	}
+	if p.FetchOnly {
+		lock, err := install.LockFile(p.Manifest.Lock.Deno)
+		return job.Result{Status: job.Completed, Packages: install.Packages, Installing: installing, Notes: notFetched(m), Lock: lock}, err
 	}
 	var files []string
 	if p.Workspace != "" && p.Command == "" {
@@ -124,13 +124,19 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	if len(install.Unlocked) > 0 {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", p.Manifest.Lock.File, strings.Join(install.Unlocked, ", ")))
 	}
+	r.Notes = append(r.Notes, notFetched(m)...)
+	return r, nil
+}
+
+// notFetched tells of imports that were not found.
+func notFetched(m modules.Module) (notes []string) {
 	if m.TooHard {
-		r.Notes = append(r.Notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
+		notes = append(notes, "the program is nested too deep, or takes too long to parse: what it imports was not fetched; name it in packages")
 	}
 	if m.Unfollowed != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("what the modules beside the program import was not fetched (%v): name it in packages", m.Unfollowed))
+		notes = append(notes, fmt.Sprintf("what the modules beside the program import was not fetched (%v): name it in packages", m.Unfollowed))
 	}
-	return r, nil
+	return notes
 }
 
 // unplanned is the result of a program whose packages could not be planned; the error

@@ -96,10 +96,10 @@ func (r *run) addManifest(result *job.Result) {
 			lacking = append(lacking, f.Name+" "+f.Version)
 		}
 	}
-	if len(lacking) > 0 && !r.program.LockOnly {
+	if len(lacking) > 0 && !r.program.FetchOnly {
 		result.Notes = append(result.Notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", m.Lock.File, strings.Join(lacking, ", ")))
 	}
-	if r.program.LockOnly && result.Status == job.Completed {
+	if r.program.FetchOnly && result.Status == job.Completed {
 		result.Lock = lockFile(m.Lock, r.files())
 	}
 }

@@ -70,7 +70,7 @@ type request struct {
 	Constraints []string          `json:"constraints,omitempty"`
 	Refused     map[string]string `json:"refused,omitempty"`
 	Frozen      bool              `json:"frozen,omitempty"`
-	InstallOnly bool              `json:"install_only,omitempty"`
+	FetchOnly   bool              `json:"fetch_only,omitempty"`
 }
 
 func newRun(e *Engine, w *worker, p job.Program, streams job.Streams) *run {
@@ -180,7 +180,7 @@ func (r *run) request() request {
 		Code: r.program.Code, Name: r.program.Name, Args: r.program.Args, Packages: r.program.Packages, Files: r.program.Files, Folder: r.program.Folder, Path: r.program.Path, Echo: r.program.Echo,
 		Env: permission.Variables(r.e.o.Env), Limit: max(limits.Result-256, 64), Displays: limits.Displays, Gateway: r.worker.grant.BaseURL(),
 		Constraints: constraints(r.program, r.worker.rt.gateway.Distributed()), Refused: r.program.Manifest.Refused,
-		Frozen: r.program.Manifest.Frozen, InstallOnly: r.program.LockOnly,
+		Frozen: r.program.Manifest.Frozen, FetchOnly: r.program.FetchOnly,
 	}
 }
 
@@ -236,9 +236,12 @@ func (r *run) resolve(frame wire.Frame) error {
 		}
 	}
 	r.planned = plan != nil
-	if r.planned {
+	switch {
+	case r.planned && r.program.FetchOnly: // the files themselves, and no images of them
+		r.lacking = plan.Files
+	case r.planned:
 		r.lacking = r.lend(plan)
-	} else {
+	default:
 		r.tell("installing "+r.wanted.String(), 0, 0)
 	}
 	return r.worker.write(plan.answer())

@@ -70,7 +70,7 @@ func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
 	case lock.Foreign && lock.File == name:
 		return usageError{fmt.Errorf("%s was written by another program: --upgrade replaces it", name)}
 	}
-	program.LockOnly, program.Manifest.Frozen = true, false
+	program.FetchOnly, program.Manifest.Frozen = true, false
 
 	ctx, stop := untilEnded(cmd.Context())
 	defer stop()

@@ -62,9 +62,8 @@ type Program struct {
 	// Combined makes one stream of stdout and stderr, in the order in which they were
 	// written: Result.Stdout. A session's cells can't have it.
 	Combined bool `json:"combined,omitempty"`
-	// LockOnly asks for Result.Lock in place of a run: the program's packages are found and
-	// fetched, and none of its code runs.
-	LockOnly bool `json:"lock_only,omitempty"`
+	// FetchOnly has what it needs fetched, and nothing of it run: the result has Lock.
+	FetchOnly bool `json:"fetch_only,omitempty"`
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration `json:"timeout,omitempty"`

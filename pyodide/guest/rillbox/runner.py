@@ -63,7 +63,7 @@ class Program:
     constraints: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     frozen: bool = False
-    install_only: bool = False  # and don't run it
+    fetch_only: bool = False  # what it needs, and run none of it
     file: str = field(init=False)  # where it is
     directory: str = field(init=False)  # where its own modules are
 
@@ -119,7 +119,7 @@ class Runner:
             )
         except packages.PackageError as error:
             return Ending(1, error={"name": "PackageError", "message": str(error), "traceback": ""})
-        if program.install_only:
+        if program.fetch_only:
             return Ending(0)
         self._prepare(program, imports)
         display.begin(self._host.send, program.displays)
