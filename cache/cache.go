@@ -28,6 +28,8 @@
 //	tmp/                       one directory a process
 //	format                     the version of this layout
 //
+// Export writes entries into an archive, and Import takes them into another cache.
+//
 // RATIONALE.md in this directory gives the reasons.
 package cache
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -74,6 +76,13 @@ func (l *live) use(entry string) error {
 	}
 	l.used[entry] = true
 	return nil
+}
+
+// entries lists what the process has used.
+func (l *live) entries() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.used))
 }
 
 // cannotWrite reports whether err means that the file system is full or read-only:
