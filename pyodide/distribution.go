@@ -41,6 +41,13 @@ var core = map[string][]string{
 	"pyodide-lock.json": {"5dc2fc119108bc148c7457dc86e7675b5c87e1cafd420b9c34c1eaef7b36c010"},
 }
 
+// The cache's keys of Pyodide and, where the operator's has none, of micropip.
+const (
+	runtimeKind = "runtime"
+	pyodideKey  = "pyodide/" + Version
+	micropipKey = "micropip/" + MicropipVersion
+)
+
 // coreTarball is the sha512 of the npm package pyodide.
 const coreTarball = "d18bd7c4485f11da4b7dbfd790cd8114078c44eab488c517d9bcf31fda4eb6dc8c716930abe1db139bb2b860fcd8b37bcb6abe48dbe2ffa579244b0e943d91d4"
 
@@ -81,7 +88,7 @@ type LocateOptions struct {
 // wraps egress.ErrOffline.
 func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, error) {
 	if o.Path == "" {
-		dir, _, err := o.Cache.Tree(ctx, "runtime", "pyodide/"+Version, o.fetch)
+		dir, _, err := o.Cache.Tree(ctx, runtimeKind, pyodideKey, o.fetch)
 		return Distribution{Dir: dir, Micropip: filepath.Join(dir, micropipWheel)}, err
 	}
 	d, err := operators(o.Path)
@@ -89,7 +96,7 @@ func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, err
 		return d, err
 	}
 	// Upstream's core archive does without.
-	dir, _, err := o.Cache.Tree(ctx, "runtime", "micropip/"+MicropipVersion, o.fetchMicropip)
+	dir, _, err := o.Cache.Tree(ctx, runtimeKind, micropipKey, o.fetchMicropip)
 	if err != nil {
 		return Distribution{}, fmt.Errorf("%s=%s has no %s: %w", PathEnv, o.Path, micropipWheel, err)
 	}
@@ -101,12 +108,12 @@ func LocateDistribution(ctx context.Context, o LocateOptions) (Distribution, err
 // without fetching it, and gives what is known of an operator's own.
 func availableDistribution(o LocateOptions) (Distribution, bool) {
 	if o.Path == "" {
-		return Distribution{}, o.Cache.HasTree("runtime", "pyodide/"+Version)
+		return Distribution{}, o.Cache.HasTree(runtimeKind, pyodideKey)
 	}
 	d, err := operators(o.Path)
 	if err == nil && d.Micropip == "" {
 		var dir string
-		dir, err = o.Cache.GetTree("runtime", "micropip/"+MicropipVersion)
+		dir, err = o.Cache.GetTree(runtimeKind, micropipKey)
 		d.Micropip = filepath.Join(dir, micropipWheel)
 	}
 	return d, err == nil

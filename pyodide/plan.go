@@ -61,15 +61,32 @@ func (r requirements) termsKey() []string {
 
 // planKey describes all that decides what requirements resolve to.
 func (rt *runtime) planKey(r requirements) string {
-	return fmt.Sprintf("python/pyodide-%s/%s/%s/%s", Version, rt.origin, rt.policy,
-		digest(slices.Concat(r.Packages, []string{"imports"}, r.Imports, r.termsKey())...))
+	return fmt.Sprintf("%s%s/%s/%s/%s", planPrefix, Version, rt.origin, rt.policy, r.digest())
+}
+
+// planPrefix begins a plan's key.
+const planPrefix = "python/pyodide-"
+
+func (r requirements) digest() string {
+	return digest(slices.Concat(r.Packages, []string{"imports"}, r.Imports, r.termsKey())...)
 }
 
 // findPlan gives the plan for requirements, nil when there is none or when it can't be
 // read: then the error says why. A plan with
 // imports that nothing was found for holds only while the network is gone.
 func (e *Engine) findPlan(rt *runtime, r requirements) (*plan, error) {
-	path, err := e.o.Cache.Get(planKind, rt.planKey(r))
+	p, err := e.readPlan(rt, rt.planKey(r))
+	if err == nil && (p == nil || len(p.Missing) > 0) {
+		imported, err := e.readPlan(rt, e.importedKey(r.digest()))
+		if err == nil && imported != nil {
+			return imported, nil
+		}
+	}
+	return p, err
+}
+
+func (e *Engine) readPlan(rt *runtime, key string) (*plan, error) {
+	path, err := e.o.Cache.Get(planKind, key)
 	if errors.Is(err, cache.ErrMiss) {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"rillbox/cache/egress"
 	"rillbox/deno/binary"
 	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
@@ -151,9 +152,13 @@ func (e *Engine) openGateway(rt *runtime) error {
 		return err
 	}
 	rt.origin = digest(append([]string{cmp.Or(e.mirrored, e.cdn)}, indexes...)...)
-	p := e.o.Policy
-	rt.policy = digest(slices.Concat([]string{p.MinReleaseAge.String()}, p.Allow, []string{"deny"}, p.Deny)...)
+	rt.policy = policyKey(e.o.Policy)
 	return nil
+}
+
+// policyKey is what a policy has to do with a plan.
+func policyKey(p egress.Policy) string {
+	return digest(slices.Concat([]string{p.MinReleaseAge.String()}, p.Allow, []string{"deny"}, p.Deny)...)
 }
 
 // indexes are the package indexes of the options, of pip's configuration, or

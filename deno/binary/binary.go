@@ -6,6 +6,7 @@ package binary
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -93,7 +94,7 @@ func Locate(ctx context.Context, o LocateOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, _, err := o.Cache.Tree(ctx, "runtime", b.key(), func(ctx context.Context, dir string) error {
+	dir, _, err := o.Cache.Tree(ctx, runtimeKind, b.key(), func(ctx context.Context, dir string) error {
 		return b.fetch(ctx, o, dir)
 	})
 	if err != nil {
@@ -113,7 +114,35 @@ func (o LocateOptions) platform() (build, error) {
 	return b, nil
 }
 
-func (b build) key() string { return "deno/" + Version + "/" + b.target }
+func (b build) key() string { return keyPrefix + Version + "/" + b.target }
+
+// keyPrefix begins the cache's keys of Deno.
+const keyPrefix = "deno/"
+
+// runtimeKind is the cache's kind of runtimes.
+const runtimeKind = "runtime"
+
+// Admit judges an archive's entry: Deno is taken if it has the pinned bytes, whoever made
+// the archive. note says why another one is left out. The error is cache.ErrNotPortable
+// for what is no Deno.
+func Admit(p cache.Portable) (note string, err error) {
+	rest, isDeno := strings.CutPrefix(p.Key, keyPrefix)
+	if p.Kind != runtimeKind || !isDeno || !p.Tree {
+		return "", cache.ErrNotPortable
+	}
+	version, target, _ := strings.Cut(rest, "/")
+	if version != Version {
+		return fmt.Sprintf("Deno %.40q is left out: this version of Rillbox needs %s", version, Version), nil
+	}
+	ours, err := LocateOptions{}.platform()
+	if err != nil || target != ours.target {
+		return fmt.Sprintf("Deno for %.60q is left out: this machine is %s/%s; `rillbox setup` fetches its own", target, runtime.GOOS, runtime.GOARCH), nil
+	}
+	if len(p.Files) != 1 || p.Files[0].Path != "deno" || p.Files[0].SHA256 != ours.sha256 || !p.Files[0].Executable {
+		return "", errors.New("it is not the pinned Deno")
+	}
+	return "", nil
+}
 
 // operators checks the operator's own binary: it must run, and be the version
 // that the sandbox was tested with.
@@ -167,5 +196,5 @@ func Available(o LocateOptions) bool {
 		return err == nil && info.Mode().IsRegular()
 	}
 	b, err := o.platform()
-	return err == nil && o.Cache.HasTree("runtime", b.key())
+	return err == nil && o.Cache.HasTree(runtimeKind, b.key())
 }

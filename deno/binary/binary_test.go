@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,5 +158,43 @@ func TestDenoArrives(t *testing.T) {
 	}
 	if !Available(LocateOptions{Cache: c}) {
 		t.Error("what was fetched is not available")
+	}
+}
+
+// TestAdmit: an archive's Deno is the pinned one of this machine's, or is not taken.
+func TestAdmit(t *testing.T) {
+	ours, err := LocateOptions{}.platform()
+	if err != nil {
+		t.Skip(err)
+	}
+	entry := func(key, path, sum string, executable bool) (p cache.Portable) {
+		text := fmt.Sprintf(`{"kind":"runtime","key":%q,"tree":true,"files":[{"path":%q,"sha256":%q,"size":1,"executable":%t}]}`, key, path, sum, executable)
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	more := entry(ours.key(), "deno", ours.sha256, true)
+	more.Files = append(more.Files, entry("", "libc.so", ours.sha256, true).Files...)
+	blob := entry(ours.key(), "deno", ours.sha256, true)
+	blob.Tree = false
+	for name, row := range map[string]struct {
+		entry     cache.Portable
+		note, err string
+	}{
+		"ours":             {entry: entry(ours.key(), "deno", ours.sha256, true)},
+		"other bytes":      {entry: entry(ours.key(), "deno", fake.sha256, true), err: "not the pinned Deno"},
+		"another name":     {entry: entry(ours.key(), "node", ours.sha256, true), err: "not the pinned Deno"},
+		"not a program":    {entry: entry(ours.key(), "deno", ours.sha256, false), err: "not the pinned Deno"},
+		"a file more":      {entry: more, err: "not the pinned Deno"},
+		"another version":  {entry: entry("deno/1.0.0/"+ours.target, "deno", ours.sha256, true), note: "this version of Rillbox needs " + Version},
+		"another platform": {entry: entry("deno/"+Version+"/sparc-sun-solaris", "deno", ours.sha256, true), note: `Deno for "sparc-sun-solaris" is left out: this machine is ` + runtime.GOOS},
+		"no tree":          {entry: blob, err: cache.ErrNotPortable.Error()},
+		"no Deno":          {entry: entry("node/1", "node", ours.sha256, true), err: cache.ErrNotPortable.Error()},
+	} {
+		note, err := Admit(row.entry)
+		if !strings.Contains(note, row.note) || (note == "") != (row.note == "") || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+			t.Errorf("%s: %q, %v", name, note, err)
+		}
 	}
 }

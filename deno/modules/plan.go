@@ -119,7 +119,10 @@ func (pl *Planner) find(ctx context.Context, f *fetcher) (Plan, error) {
 	tooLong := fmt.Errorf("package installation took longer than %v", pl.Limits.InstallTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, pl.Limits.InstallTimeout, tooLong)
 	defer cancel()
-	dir, hit, err := pl.Cache.Tree(ctx, planKind, key, f.make)
+	dir, hit, err := pl.imported(key), true, error(nil)
+	if dir == "" {
+		dir, hit, err = pl.Cache.Tree(ctx, planKind, key, f.make)
+	}
 	if err != nil && context.Cause(ctx) == tooLong {
 		return Plan{}, EndedError{sandbox.Exit{Status: job.TimedOut, Reason: tooLong.Error()}}
 	}
@@ -373,8 +376,7 @@ func (p *Plan) write() error {
 	text, err := json.Marshal(p)
 	if err == nil {
 		err = errors.Join(
-			os.MkdirAll(filepath.Join(p.Dir, "npm"), 0o700),
-			os.MkdirAll(filepath.Join(p.Dir, "remote"), 0o700),
+			makeKinds(p.Dir),
 			os.WriteFile(filepath.Join(p.Dir, planFile), text, 0o600),
 		)
 	}
@@ -382,6 +384,11 @@ func (p *Plan) write() error {
 		return fmt.Errorf("write an install plan: %w", err)
 	}
 	return nil
+}
+
+// makeKinds makes the directories that children see of a plan's, also where they are empty.
+func makeKinds(dir string) error {
+	return errors.Join(os.MkdirAll(filepath.Join(dir, "npm"), 0o700), os.MkdirAll(filepath.Join(dir, "remote"), 0o700))
 }
 
 var systemModule = Pattern("[\"'`]node:(process|os|fs|fs/promises)[\"'`]|(from|import|require|Module|\\))[\\s(]*[\"'`](process|os|fs|fs/promises)[\"'`]")

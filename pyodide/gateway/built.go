@@ -113,6 +113,6 @@ func (g *Gateway) built(ctx context.Context, gr *Grant, e entry) (wheel entry, e
 		return wheel, err
 	}
 	defer f.Close()
-	_, err = g.cache.Put(ctx, wheelKind, wheel.SHA256, f) // an install plan will name it by its digest
+	_, err = g.cache.Put(ctx, WheelKind, wheel.SHA256, f) // an install plan will name it by its digest
 	return wheel, err
 }

@@ -110,7 +110,7 @@ func TestASourceIsBuilt(t *testing.T) {
 	if status, _ := ask(t, gr, link); status != http.StatusOK {
 		t.Errorf("by a plan: %d", status)
 	}
-	if err := c.Remove(wheelKind, plan.SHA256); err != nil {
+	if err := c.Remove(WheelKind, plan.SHA256); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := ask(t, gr, link); status != http.StatusNotFound || !strings.Contains(string(body), "run the program again") {

@@ -15,9 +15,11 @@ import (
 	"rillbox/cache/egress"
 )
 
+// WheelKind is the cache's kind of files of packages; the key is the file's SHA-256.
+const WheelKind = "wheel"
+
 const (
-	wheelKind    = "wheel"     // of the cache; the key is the file's SHA-256
-	metadataKind = "metadata"  // likewise
+	metadataKind = "metadata"  // the key is the SHA-256
 	urlKind      = "wheel-url" // the wheel that a URL gave; the key is the URL
 
 	maxFile     = 512 << 20 // bytes of a wheel
@@ -52,7 +54,7 @@ func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64,
 // Cached returns the path of a verified file of an install plan, and an error that
 // wraps cache.ErrMiss when the cache does not hold it.
 func (g *Gateway) Cached(f File) (path string, err error) {
-	path, err = g.cache.Get(wheelKind, f.SHA256)
+	path, err = g.cache.Get(WheelKind, f.SHA256)
 	if err == nil && filepath.Base(path) != f.SHA256 {
 		return "", fmt.Errorf("%s in the cache is another file than its key says", f.Filename)
 	}
@@ -134,7 +136,7 @@ func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string,
 		return "", false, err
 	}
 	defer f.Close()
-	path, err = g.cache.Put(ctx, wheelKind, filepath.Base(path), f)
+	path, err = g.cache.Put(ctx, WheelKind, filepath.Base(path), f)
 	return path, false, err
 }
 

@@ -166,14 +166,25 @@ func (gr *Grant) Lent(f File) error {
 	return nil
 }
 
+// Check says whether what a plan says of a file is well formed.
+func (f File) Check() error {
+	if !isFilename(f.Filename) || !isSHA256(f.SHA256) || !isProjectName(f.Name) {
+		return fmt.Errorf("%.300q with sha256 %.100q of package %.200q is malformed", f.Filename, f.SHA256, f.Name)
+	}
+	if u, err := url.Parse(f.URL); err != nil || u.Host == "" {
+		return fmt.Errorf("the URL of %s is malformed", f.Filename)
+	}
+	return nil
+}
+
 // planned returns the entry of a plan's file. It may be at an index or the CDN.
 func (g *Gateway) planned(f File) (entry, error) {
-	if !isFilename(f.Filename) || !isSHA256(f.SHA256) || !isProjectName(f.Name) {
-		return entry{}, fmt.Errorf("%.300q with sha256 %.100q of package %.200q is malformed", f.Filename, f.SHA256, f.Name)
+	if err := f.Check(); err != nil {
+		return entry{}, err
 	}
 	u, err := url.Parse(f.URL)
-	if err != nil || u.Host == "" {
-		return entry{}, fmt.Errorf("the URL of %s is malformed", f.Filename)
+	if err != nil {
+		return entry{}, err
 	}
 	u.User = nil
 	f.URL = u.String()

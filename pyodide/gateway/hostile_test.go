@@ -306,7 +306,7 @@ func FuzzRequestPath(f *testing.F) {
 	sum := digestHex(content)
 	// No index, no CDN, no fetching: whatever is asked, no file can come out but the plan's.
 	g := newGateway(f, Options{Lock: lockOf("demo", "1.0", demoWheel, sum), Policy: egress.Policy{NoFetch: true}})
-	if _, err := g.cache.Put(f.Context(), wheelKind, digestHex([]byte("secret")), strings.NewReader("secret")); err != nil {
+	if _, err := g.cache.Put(f.Context(), WheelKind, digestHex([]byte("secret")), strings.NewReader("secret")); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, path string) {

@@ -3,9 +3,20 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 
 	"rillbox/cache/egress"
 )
+
+// LockedFiles are the files that Pyodide's lock file names, with their sha256.
+func LockedFiles(lock []byte) (map[string]string, error) {
+	files, err := (&Gateway{cdn: &url.URL{}}).readLock(lock)
+	sums := map[string]string{}
+	for name, file := range files {
+		sums[name] = file.SHA256
+	}
+	return sums, err
+}
 
 // readLock reads the files that Pyodide's lock file names.
 func (g *Gateway) readLock(lock []byte) (map[string]entry, error) {

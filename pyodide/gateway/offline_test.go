@@ -203,7 +203,7 @@ func TestAbsentAndFailing(t *testing.T) {
 func TestCacheThatLies(t *testing.T) {
 	index, content, sum := demoIndex(t)
 	c := openCache(t, t.TempDir(), cache.Options{})
-	if _, err := c.Put(t.Context(), wheelKind, sum, strings.NewReader("something else")); err != nil {
+	if _, err := c.Put(t.Context(), WheelKind, sum, strings.NewReader("something else")); err != nil {
 		t.Fatal(err)
 	}
 	gr := newGrant(newGateway(t, Options{Cache: c, IndexURLs: []string{index.URL + "/simple"}}))

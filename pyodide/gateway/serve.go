@@ -232,7 +232,7 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 	if err := gr.demand.check(e.File); err != nil {
 		return err
 	}
-	path, hit, err := g.checkedBlob(r.Context(), gr, wheelKind, maxFile, e)
+	path, hit, err := g.checkedBlob(r.Context(), gr, WheelKind, maxFile, e)
 	if err != nil {
 		return err
 	}
