@@ -18,13 +18,15 @@ import (
 func newCacheCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Look at the cache, verify it, make it smaller, empty it",
+		Short: "Look at the cache, verify it, make it smaller, empty it; take it elsewhere",
 		Long: `The cache holds runtimes, packages and what is made of them. Servers and runs
 share it, also at once; what a living process uses is never removed.`,
 		Example: `  rillbox cache info
   rillbox cache verify
   rillbox cache trim --max 2GiB
-  rillbox cache clear`,
+  rillbox cache clear
+  rillbox cache export report.py -o report.rbx
+  rillbox cache import report.rbx --sha256 HEX`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -49,6 +51,7 @@ they are wanted next. The exit status is 1 if there were any.`
 		freed, err := store.Clear(cmd.Context())
 		return printFreed(cmd, freed, err)
 	})
+	cmd.AddCommand(newExportCommand(a), newImportCommand(a))
 	return cmd
 }
 
