@@ -135,7 +135,10 @@ func (a Archive) write(ctx context.Context, w io.Writer, contents map[string]str
 	if err != nil {
 		return err
 	}
-	z := gzip.NewWriter(w)
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed) // a tenth larger, and a third of the time
+	if err != nil {
+		return err
+	}
 	t := tar.NewWriter(z)
 	header := func(name string, size int64) error {
 		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: tar.FormatPAX})

@@ -68,15 +68,18 @@ func take(t *testing.T, c *Cache, archive []byte, digest string, judge func(p Po
 				return nil, err
 			}
 		}
-		return func(ctx context.Context) error {
-			if !p.Tree {
-				_, _, err := c.GetOrDownload(ctx, p.Kind, p.Key, func(to string) error { return CopyFile(to, a.Path(p.Files[0].SHA256)) })
-				return err
-			}
-			_, _, err := c.Tree(ctx, p.Kind, p.Key, func(_ context.Context, dir string) error { return a.Fill(p, dir) })
-			return err
-		}, nil
+		return func(ctx context.Context) error { return storeAny(ctx, c, a, p) }, nil
 	})
+}
+
+// storeAny stores an entry of whatever kind.
+func storeAny(ctx context.Context, c *Cache, a *Archive, p Portable) (err error) {
+	if p.Tree {
+		_, _, err = c.Tree(ctx, p.Kind, p.Key, func(_ context.Context, dir string) error { return a.Fill(p, dir) })
+	} else {
+		_, _, err = c.GetOrDownload(ctx, p.Kind, p.Key, func(to string) error { return CopyFile(to, a.Path(p.Files[0].SHA256)) })
+	}
+	return err
 }
 
 // holds lists the files of a cache that are content or name it.

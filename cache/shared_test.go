@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		err = childMakesOnce(os.Args[1])
 	case "fill":
 		err = childFills(os.Args[1])
+	case "import":
+		err = childImports(os.Args[1])
 	case "use":
 		err = childUses(os.Args[1])
 	default:
@@ -198,6 +200,78 @@ func TestAKillAtAnyInstantLeavesNothingHalfWritten(t *testing.T) {
 			t.Fatalf("kill %d: %s", n, &log)
 		}
 		must(t, c.Close())
+	}
+}
+
+// childImports takes the archive beside the cache into it.
+func childImports(dir string) error {
+	archive, err := os.ReadFile(dir + ".archive")
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(dir + ".archive")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c, err := Open(dir, Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	return errors.Join(c.Import(context.Background(), f, sumOf(string(archive)), func(a *Archive, p Portable) (func(context.Context) error, error) {
+		return func(ctx context.Context) error { return storeAny(ctx, c, a, p) }, nil
+	}), c.Close())
+}
+
+// TestAnImportThatIsKilled leaves entries that are whole, and none of the rest.
+func TestAnImportThatIsKilled(t *testing.T) {
+	from := open(t, t.TempDir(), Options{})
+	const entries = 60
+	for i := range entries / 2 {
+		_, err := from.Put(t.Context(), "blob", fmt.Sprint(i), bytes.NewReader(content(i)))
+		must(t, err)
+		_, _, err = from.Tree(t.Context(), "tree", fmt.Sprint(i), func(_ context.Context, dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, "a"), content(i), 0o600), os.WriteFile(filepath.Join(dir, "b"), content(i+1), 0o700))
+		})
+		must(t, err)
+	}
+	var archive bytes.Buffer
+	_, err := from.Export(t.Context(), &archive, "blob", "tree")
+	must(t, err)
+	dir := filepath.Join(t.TempDir(), "cache")
+	must(t, os.WriteFile(dir+".archive", archive.Bytes(), 0o600))
+	partly := 0
+	for n := range 8 {
+		if n%4 == 0 {
+			must(t, os.RemoveAll(dir))
+		}
+		cmd, out := second(t, "import", dir)
+		_, err := out.ReadString('\n')
+		must(t, err)
+		time.Sleep(rand.N(60 * time.Millisecond)) // the instant is the point of the test
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		c, err := Open(dir, Options{})
+		must(t, err)
+		report, err := c.Verify(t.Context())
+		if err != nil || len(report.Corrupt) > 0 {
+			t.Fatalf("kill %d: %+v, %v", n, report, err)
+		}
+		if report.Checked > 0 && report.Checked < entries {
+			partly++
+		}
+		if left, err := os.ReadDir(filepath.Join(dir, "tmp")); err != nil || len(left) != 1 {
+			t.Fatalf("kill %d: temporary directories: %v, %v", n, left, err)
+		}
+		must(t, c.Close())
+	}
+	t.Logf("%d kills while entries were stored", partly)
+	cmd, _ := second(t, "import", dir)
+	must(t, cmd.Wait())
+	c := open(t, dir, Options{})
+	if report, err := c.Verify(t.Context()); err != nil || report.Checked != entries || len(report.Corrupt) > 0 {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 

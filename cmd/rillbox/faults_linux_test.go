@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"crypto/sha512"
@@ -60,14 +61,22 @@ func TestAFileOperationThatFails(t *testing.T) {
 			if out := installed.must(install...); out != p.want {
 				t.Fatalf("it prints %q", out)
 			}
+			file := filepath.Join(t.TempDir(), "program"+map[string]string{"javascript": ".js", "typescript": ".ts", "python": ".py"}[p.language])
+			if err := os.WriteFile(file, []byte(p.code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sum, _, _ := strings.Cut(installed.must("rillbox", "cache", "export", "--without-runtimes", "--offline", file, "-o", file+".rbx"), " ")
+			taken := []string{"rillbox", "cache", "import", "--offline", file + ".rbx", "--sha256", sum}
+			other := newFaultPlace(t, ready.cache, env)
 			for name, s := range map[string]sweep{
+				"import":   {from: ready.cache, command: taken, next: again, want: other.must(taken...)},
 				"install":             {from: ready.cache, command: install, next: again},
 				"children of install": {from: ready.cache, command: install, next: again, children: true},
 				"run":                 {from: installed.cache, command: again, next: again},
 				"children of run":     {from: installed.cache, command: again, next: again, children: true},
 			} {
 				t.Run(name, func(t *testing.T) {
-					s.env, s.want, s.nextWant = env, p.want, p.want
+					s.env, s.want, s.nextWant = env, cmp.Or(s.want, p.want), p.want
 					s.run(t)
 				})
 			}
