@@ -44,9 +44,18 @@ func (a *app) open() (*engines, error) {
 	if err != nil {
 		return nil, err
 	}
-	toolchains, err := a.config.toolchains(store, shared.Path, a.log)
+	e, err := a.openOn(store, shared)
 	if err != nil {
 		return nil, usageError{errors.Join(err, store.Close())}
+	}
+	return e, nil
+}
+
+// openOn wires engines and a supervisor to a cache.
+func (a *app) openOn(store *cache.Cache, shared supervisor.Shared) (*engines, error) {
+	toolchains, err := a.config.toolchains(store, shared.Path, a.log)
+	if err != nil {
+		return nil, err
 	}
 	s := supervisor.New(a.config.Limits, a.log, toolchains...)
 	if shared.Path != "" {

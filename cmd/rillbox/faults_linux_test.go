@@ -69,7 +69,7 @@ func TestAFileOperationThatFails(t *testing.T) {
 			taken := []string{"rillbox", "cache", "import", "--offline", file + ".rbx", "--sha256", sum}
 			other := newFaultPlace(t, ready.cache, env)
 			for name, s := range map[string]sweep{
-				"import":   {from: ready.cache, command: taken, next: again, want: other.must(taken...)},
+				"import":              {from: ready.cache, command: taken, next: again, want: other.must(taken...)},
 				"install":             {from: ready.cache, command: install, next: again},
 				"children of install": {from: ready.cache, command: install, next: again, children: true},
 				"run":                 {from: installed.cache, command: again, next: again},

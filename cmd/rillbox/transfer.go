@@ -99,11 +99,6 @@ func (a *app) export(cmd *cobra.Command, f *runFlags, args []string, withoutRunt
 		if program.notebook != nil {
 			return usageError{fmt.Errorf("%s: notebooks can't be exported, as each cell finds its packages when it runs: export a program that imports the same", arg)}
 		}
-		if program.URL != "" {
-			if err := a.config.importFrom(program.URL); err != nil {
-				return usageError{err}
-			}
-		}
 		programs = append(programs, program)
 	}
 	ctx, stop := untilEnded(cmd.Context())
@@ -137,6 +132,16 @@ func (a *app) export(cmd *cobra.Command, f *runFlags, args []string, withoutRunt
 // fetchFor has all fetched that a program needs.
 func (a *app) fetchFor(ctx context.Context, engines *engines, out *terminal.Output, program named) error {
 	if program.URL != "" {
+		// It may import from its own host, which the others may not.
+		defer func(hosts []string) { a.config.Engine.AllowImport = hosts }(slices.Clone(a.config.Engine.AllowImport))
+		err := a.config.importFrom(program.URL)
+		if err != nil {
+			return usageError{err}
+		}
+		if engines, err = a.openOn(engines.cache, engines.shared); err != nil {
+			return err
+		}
+		defer engines.Supervisor.Close()
 		if err := program.fetch(ctx, engines, out.Emit, a.config.Limits.Code); err != nil {
 			return err
 		}
