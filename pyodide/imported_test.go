@@ -45,7 +45,7 @@ func TestImportedPackages(t *testing.T) {
 	}{
 		"a plan":                    {kind: planKind, key: key, text: plan(wheel, digest("x"), "index", "site")},
 		"a plan of Pyodide's":       {kind: planKind, key: key, text: plan(locked, sum, "pyodide", "site")},
-		"other bytes of Pyodide's":  {kind: planKind, key: key, text: plan(locked, digest("x"), "pyodide", "site"), want: "Pyodide's lock file does not name " + locked},
+		"other bytes of Pyodide's":  {kind: planKind, key: key, text: plan(locked, digest("x"), "pyodide", "site"), want: "the lock file of Pyodide does not name " + locked},
 		"a path as a file name":     {kind: planKind, key: key, text: plan("../six.whl", digest("x"), "index", "site"), want: "malformed"},
 		"no digest":                 {kind: planKind, key: key, text: plan(wheel, "x", "index", "site"), want: "malformed"},
 		"another directory":         {kind: planKind, key: key, text: plan(wheel, digest("x"), "index", "/etc"), want: `unpacked into "/etc"`},

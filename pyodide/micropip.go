@@ -46,16 +46,19 @@ func (o LocateOptions) fetchMicropip(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	cdn := cache.Origin{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
-		err := o.downloadWheel(ctx, DefaultCDN+micropipWheel, to, progress)
+	if len(from) == 0 {
+		from = append(from, cache.Origin{Name: "Pyodide's CDN", Fetch: func(ctx context.Context, to string, progress func(done, total int64)) error {
+			return o.downloadWheel(ctx, DefaultCDN+micropipWheel, to, progress)
+		}})
+	}
+	fetch := from[0].Fetch
+	from[0].Fetch = func(ctx context.Context, to string, progress func(done, total int64)) error {
+		err := fetch(ctx, to, progress)
 		var dns *net.DNSError
 		if errors.As(err, &dns) && dns.IsTimeout {
 			giveUp(fmt.Errorf("names are not resolved: %w", egress.ErrOffline))
 		}
 		return err
-	}}
-	if len(from) == 0 {
-		from = append(from, cdn)
 	}
 	indexes, err := gateway.PipIndexURLs()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // files are then those of the CDN itself.
 func readMirror(mirror string) (address, dir string, err error) {
 	mirror = cmp.Or(mirror, DefaultCDN)
-	scheme, rest, isURL := strings.Cut(mirror, "://")
+	scheme, _, isURL := strings.Cut(mirror, "://")
 	switch {
 	case isURL && (scheme == "https" || scheme == "http"):
 		return strings.TrimRight(mirror, "/") + "/", "", nil
@@ -29,13 +29,11 @@ func readMirror(mirror string) (address, dir string, err error) {
 		if parseErr != nil || u.Host != "" && u.Host != "localhost" {
 			return "", "", fmt.Errorf("the mirror of Pyodide's CDN, %q, is not the URL of a directory of this machine", mirror)
 		}
-		rest = u.Path
+		mirror = u.Path
 	case isURL:
 		return "", "", errors.New("the mirror of Pyodide's CDN is neither a directory nor an http, https or file URL")
-	default:
-		rest = mirror
 	}
-	if dir, err = filepath.Abs(rest); err != nil {
+	if dir, err = filepath.Abs(mirror); err != nil {
 		return "", "", fmt.Errorf("the mirror of Pyodide's CDN: %w", err)
 	}
 	info, err := os.Stat(dir)

@@ -125,7 +125,7 @@ func (e *Engine) admitPlan(a *cache.Archive, p cache.Portable) (func(context.Con
 			}
 		}
 		if f.Source == "pyodide" && locked[f.Filename] != f.SHA256 {
-			return nil, "", fmt.Errorf("Pyodide's lock file does not name %s with sha256 %s", f.Filename, f.SHA256)
+			return nil, "", fmt.Errorf("the lock file of Pyodide does not name %s with sha256 %s", f.Filename, f.SHA256)
 		}
 		f.Image = ""
 		taken.Files = append(taken.Files, f)
