@@ -31,9 +31,8 @@ export function lenientEnv(env: Env): Env {
     has: (_, name) => typeof name === "string" && get(name) !== undefined,
     set(_, name, value) {
       if (typeof name !== "string") return false;
-      if (!permitted(() => (env[name] = value, true), false)) {
-        own[name] = String(value);
-      }
+      const text = String(value);
+      if (!permitted(() => (env[name] = text, true), false)) own[name] = text;
       return true;
     },
     deleteProperty(_, name) {
