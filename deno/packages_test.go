@@ -389,8 +389,8 @@ func TestPeers(t *testing.T) {
 			{`import found from "needs";`, `"peer"`},
 			{`import "peer"; import found from "may";`, `"peer"`},
 			{`import "peer"; import found from "may-esm";`, `"peer"`},
-			{`import found from "may";`, `may@1.0.0 needs the package "peer", which is not fetched with it: import that too, or name it in packages`},
-			{`import found from "may-esm";`, `may-esm@1.0.0 needs the package "peer", which is not fetched with it: import that too, or name it in packages`},
+			{`import found from "may";`, `may@1.0.0 needs the package "peer", which is not fetched with it; name it in packages`},
+			{`import found from "may-esm";`, `may-esm@1.0.0 needs the package "peer", which is not fetched with it; name it in packages`},
 		} {
 			for in, got := range map[string]job.Result{
 				"a program": run(t, e, job.Program{Code: row.imports + "export default found"}),

@@ -234,7 +234,7 @@ function explain(message: string, source: Source, isImport: boolean): string {
   if (match) {
     return `${match[2]} needs the package "${
       match[1]
-    }", which is not fetched with it: import that too, or name it in packages`;
+    }", which is not fetched with it; name it in packages`;
   }
   match = /^Module not found "([^"]+)"\.?$/.exec(message);
   if (match && !URL.canParse(match[1]!) && !hasDirectory()) {
