@@ -250,7 +250,10 @@ while True:
 	if o.err != nil || o.Status != job.TimedOut || asked == 0 {
 		t.Errorf("after %v, and %d requests of its build: %s", time.Since(start), asked, o.summary())
 	}
-	time.Sleep(300 * time.Millisecond) // what goes on would ask
+	// What goes on would ask meanwhile.
+	if o := runProgram(t.Context(), engine, job.Program{Language: job.Python, Code: "import time; time.sleep(0.3)"}, nil); o.Status != job.Completed {
+		t.Error(o.summary())
+	}
 	if more := index.asked.Load() - asked; more > 1 {
 		t.Errorf("its build asked %d times after the run had ended", more)
 	}

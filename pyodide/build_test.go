@@ -155,6 +155,20 @@ func TestEachBackend(t *testing.T) {
 	if r := completed(t, offline, one); string(r.Value) != "2" {
 		t.Errorf("offline, another program: value %s", r.Value)
 	}
+	// A plan whose wheel was trimmed is made anew.
+	p, err := offline.findPlan(offline.runtime, requirements{one.Packages, []string{"blegacy"}})
+	if err != nil || p == nil || len(p.Files) != 1 {
+		t.Fatalf("the plan is %+v (%v)", p, err)
+	}
+	if err := offline.o.Cache.Remove("wheel", p.Files[0].SHA256); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := offline.findPlan(offline.runtime, requirements{one.Packages, []string{"blegacy"}}); p != nil || err != nil {
+		t.Errorf("a plan whose wheel is gone is %+v (%v)", p, err)
+	}
+	if r := completed(t, offline, one); string(r.Value) != "2" {
+		t.Errorf("offline, from what is built: value %s", r.Value)
+	}
 }
 
 // TestWhatCantBeBuilt: the error names the package and what is wrong.

@@ -210,7 +210,8 @@ async def build() -> bytes:
         text = f"its build ended with {type(error).__name__}: {error}"
         if isinstance(error, SystemExit) and told.errors:
             text = told.errors[-1]
-        raise Failed(f"can't be built: {' '.join(text.split()).rstrip(': ')}") from None
+        text = f"can't be built: {' '.join(text.split()).rstrip(': ')}"
+        raise Failed(text, lasting=not isinstance(error, MemoryError)) from None
     if len(content) > MOST:
         raise Failed(f"can't be built: its wheel has {len(content)} bytes, and may have {MOST}")
     return content
