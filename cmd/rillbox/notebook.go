@@ -149,6 +149,14 @@ func (n *notebook) write(to io.Writer) error {
 // runNotebook runs the cells of a notebook in a session, up to one that fails, and writes
 // the notebook with what came of them, if that is asked for.
 func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output, n named, f *runFlags) error {
+	if n.Language != job.Python && (n.Manifest.Lock.File != "" || len(n.Manifest.Imports) > 0) {
+		if n.Manifest.Frozen {
+			return usageError{fmt.Errorf("the lock file is not honoured in cells of %s, so --frozen can't be", n.language.Title)}
+		}
+		if !a.quiet {
+			fmt.Fprintf(os.Stderr, "rillbox: the project's manifests and lock files are not honoured in cells of %s\n", n.language.Title)
+		}
+	}
 	info, err := e.CreateSession(ctx, supervisor.SessionRequest{Language: n.Language, Packages: n.Packages}, out.Emit)
 	if err != nil {
 		return err
@@ -172,7 +180,7 @@ func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output,
 		if err := checkProgram(code, a.config.Limits.Code); err != nil {
 			return usageError{fmt.Errorf("cell %d: %w", i+1, err)}
 		}
-		cellProgram := job.Program{Language: n.Language, Code: code, Name: fmt.Sprintf("cell-%d%s", i+1, n.language.Extensions[0]), Echo: true}
+		cellProgram := job.Program{Language: n.Language, Code: code, Name: fmt.Sprintf("cell-%d%s", i+1, n.language.Extensions[0]), Echo: true, Manifest: n.Manifest}
 		result, err := e.Run(ctx, cellProgram, supervisor.Call{Session: info.ID, Streams: job.Streams{Emit: out.Emit}})
 		out.End()
 		switch {

@@ -20,8 +20,12 @@ type demand struct {
 }
 
 // Demand has the grant show, of projects that a lock file has, the files that it has; with
-// frozen also no others. It must be called before the grant is used.
+// frozen also no others. The first lock file holds for as long as the grant: it must be
+// given before a guest uses that.
 func (gr *Grant) Demand(file string, locked []Locked, frozen bool) {
+	if gr.demand != nil {
+		return
+	}
 	d := &demand{file: file, files: map[string]map[string]string{}, frozen: frozen}
 	for _, l := range locked {
 		if d.files[l.Name] == nil {
