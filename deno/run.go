@@ -89,7 +89,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		readOnly:    p.ReadOnly,
 		imports:     wanted.Imports,
 		names:       m.Names,
-		commonjs:    p.Manifest.CommonJS,
+		commonjs:    p.Manifest.CommonJS && m.MixesCommonJS,
 		install:     install,
 		codeCache:   e.codeCache(ctx, wanted.Modules, install),
 		files:       files,

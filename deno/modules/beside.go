@@ -160,6 +160,7 @@ func (m *Module) reach(name string, names names, files map[string][]byte, scanne
 				found, parsed := scanned[file]
 				if parsed {
 					one := Module{Code: string(content), Imports: slices.Clone(found.Imports), Commonjs: isCommonJS(path.Ext(file), found, m.esm), jsx: m.jsx}
+					m.MixesCommonJS = m.MixesCommonJS || one.Commonjs && path.Ext(file) == ".js"
 					one.insertPrelude(found, "")
 					content = []byte(one.Code)
 					queue = append(queue, imports{file, append(one.Imports, calledBy(string(content))...)})

@@ -24,7 +24,10 @@ type Module struct {
 	Code     string // the text to run, the prelude included
 	Prelude  prelude
 	Commonjs bool
-	Imports  []string // what is imported or required by a literal in all of its files, save relative paths
+	// MixesCommonJS says that a .js file which it imports is CommonJS, which Deno only sees
+	// when it is told to look.
+	MixesCommonJS bool
+	Imports       []string // what is imported or required by a literal in all of its files, save relative paths
 	// Files are those beside it that it imports, by their paths from its own.
 	Files map[string][]byte
 	// Copies are those that stand for files of the workspace.
