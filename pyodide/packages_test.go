@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -22,6 +23,7 @@ import (
 
 	"rillbox/cache/cachetest"
 	"rillbox/cache/egress"
+	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
 )
 
@@ -220,6 +222,16 @@ func TestDistributionPackages(t *testing.T) {
 	}
 	cdn.Close()
 	check(t, newEngine(t, change, func(o *Options) { o.Cache = cachetest.OpenOffline(t) }))
+
+	// From a directory it is installed without the network.
+	mirror, offline := t.TempDir(), cachetest.OpenOffline(t)
+	digest := sha256.Sum256(pure)
+	err := errors.Join(os.WriteFile(filepath.Join(mirror, pureFile), pure, 0o600), os.WriteFile(filepath.Join(mirror, file), wheel, 0o600),
+		offline.Remove(gateway.WheelKind, hex.EncodeToString(digest[:])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, newEngine(t, change, func(o *Options) { o.Cache, o.Mirror = offline, mirror }))
 }
 
 // indexWheel fetches a wheel of a project whose name has part in it.
