@@ -212,19 +212,27 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// TestSocketsAreRefused: each way to use a socket is an error of the program's, which
-// goes on.
+// TestSocketsAreRefused: each way to use a socket that is not granted, or not to be had,
+// is an error of the program's, which goes on.
 func TestSocketsAreRefused(t *testing.T) {
 	s := open(t, newEngine(t), job.SessionOptions{})
 	const setup = "import os, socket\ns, u = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nto = ('127.0.0.1', 80)\n"
-	const sentence = "Sockets can neither listen nor connect here"
+	const sentence = "A program can connect by TCP here, but neither listen nor use UDP."
 	for _, code := range []string{
 		"from http.server import HTTPServer; HTTPServer(('', 8000), None)", "s.listen()", "s.bind(to); s.listen()", "socket.create_server(to)", "socket.socketpair()", "u.bind(to)",
-		"s.connect(to)", "u.connect(to)", "u.sendto(b'x', to)", "u.sendmsg([b'x'], [], 0, to)", "s.settimeout(1); s.connect(to)",
-		"import http.client; http.client.HTTPConnection('127.0.0.1').request('GET', '/')", "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
+		"u.connect(to)", "u.sendto(b'x', to)", "u.sendmsg([b'x'], [], 0, to)", "import asyncio; await asyncio.start_server(print, *to)",
+		"import asyncio; await asyncio.get_running_loop().create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=to)",
 	} {
 		r := in(t, s, python(setup+code))
 		if r.Status != job.Failed || r.State != "" || r.Error == nil || !strings.Contains(r.Error.Message, sentence) || !strings.Contains(r.Error.Traceback, sentence) {
+			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
+		}
+	}
+	for _, code := range []string{
+		"s.connect(to)", "s.settimeout(1); s.connect(to)", "s.setblocking(False); s.connect(to)", "socket.create_connection(to)", "import asyncio; await asyncio.open_connection(*to)",
+	} {
+		r := in(t, s, python(setup+code))
+		if r.Error == nil || r.Error.Name != "PermissionError" || !strings.HasSuffix(r.Error.Message, `Requires net access to "127.0.0.1:80": the operator can allow it with --allow-net=127.0.0.1:80 in PYODIDE_PERMISSION_ARGS`) {
 			t.Errorf("%s: %s %s, %+v", code, r.Status, r.State, r.Error)
 		}
 	}

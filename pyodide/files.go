@@ -16,14 +16,14 @@ import (
 // sources are what runs in a child.
 //
 //go:embed guest/build.py guest/child.ts guest/core.ts guest/hostfs.ts guest/image.ts guest/memory.ts
-//go:embed guest/mount.ts guest/pyodide.ts guest/session.ts guest/snapshot.ts guest/wheel.ts
-//go:embed guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
+//go:embed guest/mount.ts guest/pyodide.ts guest/session.ts guest/snapshot.ts guest/sockets.ts guest/tls.ts
+//go:embed guest/wheel.ts guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
 //go:embed guest/rillbox/images.py guest/rillbox/installer.py guest/rillbox/libraries.py
 //go:embed guest/rillbox/beside.py guest/rillbox/command.py guest/rillbox/computed.py guest/rillbox/names.py
-//go:embed guest/rillbox/packages.py guest/rillbox/runner.py guest/rillbox/threads.py
+//go:embed guest/rillbox/network.py guest/rillbox/packages.py guest/rillbox/runner.py guest/rillbox/threads.py
 //go:embed guest/rillbox/ipython.py guest/rillbox/magics.py guest/rillbox/processes.py
-//go:embed guest/rillbox/session.py guest/rillbox/streams.py guest/rillbox/values.py
+//go:embed guest/rillbox/session.py guest/rillbox/streams.py guest/rillbox/tls.py guest/rillbox/values.py
 //go:embed guest/rillbox/warm.py
 var sources embed.FS
 

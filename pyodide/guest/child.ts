@@ -7,6 +7,7 @@
 
 import { mountHost } from "./hostfs.ts";
 import { loadSaved, type PyFunction, type Pyodide } from "./pyodide.ts";
+import { mountSockets } from "./sockets.ts";
 import { mountImage, mountWheel } from "./wheel.ts";
 
 /** The exit status of a process that aborted, as a shell gives it. */
@@ -34,6 +35,8 @@ export interface Loaded {
   boot: Record<string, PyFunction>;
   /** What Python asks of its process beside the wire; see packages.Host. */
   host: Record<string, unknown>;
+  /** Ends what Python waits for with sockets, if it does. */
+  interruptSockets(): boolean;
 }
 
 /**
@@ -57,13 +60,15 @@ export async function loadPython(
   mountHost(pyodide, workspace!, granted);
   const boot = pyodide.pyimport("rillbox.boot");
   pyodide.loadPackage = boot.load;
+  const { sockets, interrupt } = mountSockets(pyodide._module);
   const host = {
+    sockets,
     mount: (image: string, packages: string, metadata: string) =>
       mountImage(pyodide.FS, image, packages, JSON.parse(metadata)),
     place: (wheel: Uint8Array, name: string, to: string, metadata: string) =>
       mountWheel(pyodide.FS, wheel, name, to, JSON.parse(metadata)),
   };
-  return { pyodide, boot, host };
+  return { pyodide, boot, host, interruptSockets: interrupt };
 }
 
 /**

@@ -74,8 +74,22 @@ export interface FileSystem {
   writeFile(path: string, data: string | Uint8Array): void;
 }
 
+/** What makes sockets; see sockets.ts. */
+export interface SocketSystem {
+  root: unknown;
+  createSocket(family: number, kind: number, protocol: number): unknown;
+  getSocket(fd: number): unknown;
+  pollAsync?(fds: number, count: number, timeout: number): Promise<number>;
+}
+
 /** The module that holds Python. */
 export interface Core {
+  SOCKFS: SocketSystem;
+  /** Addresses that stand for names. */
+  DNS: {
+    lookup_name(name: string): string;
+    lookup_addr(address: string): string | null;
+  };
   API: Internals;
   FS: FileSystem;
   ENV: Record<string, string>;
@@ -83,6 +97,8 @@ export interface Core {
   ERRNO_CODES: Record<string, number>;
   HEAPU8: Uint8Array<ArrayBuffer>;
   HEAPU32: Uint32Array;
+  HEAP32: Int32Array;
+  HEAP16: Int16Array;
   _Py_Version: number;
   growMemory(size: number): void;
 }
@@ -169,6 +185,11 @@ export async function createCore(
         throw new Error(`Failed to find dynamic library "${name}"`);
       },
       instantiateWasm(imports: Imports, done: Done) {
+        // C's own would copy all that is to be sent, of which a part may be taken.
+        imports.env._maybe_sendto_async = (fd: number, ...data: number[]) => {
+          const sock = core.SOCKFS.getSocket(fd) as Sender | null;
+          return sock?.sock_ops.send?.(sock, ...data) ?? null;
+        };
         wasm.then((module) => done(instantiate(module, imports), module));
         return {};
       },
@@ -177,6 +198,9 @@ export async function createCore(
   return core!;
 }
 
+type Sender = {
+  sock_ops: { send?: (sock: unknown, ...data: number[]) => Promise<number> };
+};
 type Imports = WebAssembly.Imports & { env: Record<string, unknown> };
 type Done = (
   instance: WebAssembly.Instance,

@@ -4,10 +4,12 @@ import ast
 import asyncio
 import base64
 import contextlib
+import errno
 import inspect
 import io
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import unittest
 import warnings
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -29,12 +32,50 @@ from rillbox import (
     ipython,
     magics,
     names,
+    network,
     packages,
     processes,
     runner,
     session,
     values,
 )
+
+
+class Network(unittest.TestCase):
+    def test_select_by_poll(self) -> None:
+        here, there = socket.socketpair()
+        with here, there:
+            self.assertEqual(network._select([here], [there], [], 0), ([], [there], []))
+            there.send(b"x")
+            self.assertEqual(
+                network._select([here.fileno()], [], [], None), ([here.fileno()], [], [])
+            )
+            there.close()
+            here.recv(1)
+            self.assertEqual(network._select([here], [], [here], 5), ([here], [], []))
+
+    def test_which_hosts_are_ipv6(self) -> None:
+        for host in ("::1", "::ffff:127.0.0.1", "fe80::1%eth0"):
+            self.assertTrue(network._is_ipv6(host), host)
+        for other in ("127.0.0.1", "localhost", "a:b", "[::1]", b"::1", None, ""):
+            self.assertFalse(network._is_ipv6(other), other)
+
+    def test_why_a_connection_failed(self) -> None:
+        def told(number: int, text: str = "", unknown: bool = False) -> OSError:
+            failure = SimpleNamespace(text=text, unknown=unknown) if text else None
+            known = network.Network()
+            known._sockets = SimpleNamespace(failure=lambda _: failure)
+            with socket.socket() as sock:
+                return known.error(sock, number)
+
+        found = told(errno.EHOSTUNREACH, "failed to lookup: Name or service not known", True)
+        self.assertEqual(found.args, (socket.EAI_NONAME, "Name or service not known"))
+        self.assertIsInstance(found, socket.gaierror)
+        again = told(errno.EHOSTUNREACH, "failed to lookup: Try again", True)
+        self.assertEqual(again.args, (socket.EAI_AGAIN, "Try again"))
+        self.assertIsInstance(told(errno.ECONNREFUSED), ConnectionRefusedError)
+        self.assertEqual(told(errno.EIO, "Something else").strerror, "Something else")
+        self.assertIsInstance(told(errno.EACCES, "Requires"), PermissionError)
 
 
 class Values(unittest.TestCase):
@@ -140,6 +181,21 @@ class Errors(unittest.TestCase):
         described = errors.describe(error, 10**6)
         self.assertIn("--allow-net=h:1 in PYODIDE_PERMISSION_ARGS", described["message"])
         self.assertNotIn("run again", described["message"] + described["traceback"])
+
+    def test_a_refusal_that_a_client_hides_is_told(self) -> None:
+        text = errors.refusal('Requires net access to "h:1", run again with the --allow-net flag')
+        self.assertEqual(
+            text,
+            'Requires net access to "h:1": the operator can allow it with '
+            "--allow-net=h:1 in PYODIDE_PERMISSION_ARGS",
+        )
+        self.assertEqual(errors.refusal("anything else"), "anything else")
+        told = errors.describe(PermissionError(2, text), 10**6)["message"]
+        self.assertEqual(told.count("Requires"), 1)
+        group = ExceptionGroup("all failed", [ConnectionRefusedError(), PermissionError(2, text)])
+        hidden = OSError("no connection")
+        hidden.__cause__ = group
+        self.assertEqual(errors.describe(hidden, 10**6)["message"], "no connection\n" + text)
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

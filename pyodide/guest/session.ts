@@ -73,7 +73,10 @@ let inputEnded = false;
 /** A cell that came while an answer was waited for. */
 let early: Request | undefined;
 
-const { pyodide, boot, host } = await loadPython(readInput, end);
+const { pyodide, boot, host, interruptSockets } = await loadPython(
+  readInput,
+  end,
+);
 pyodide.setInterruptBuffer({
   get 0() {
     return interrupts("whileComputing") ? SIGINT : 0;
@@ -110,7 +113,9 @@ try {
     wanted = inputEnded = false;
     input = input.subarray(0, 0);
     const timer = setInterval(() => {
-      if (interrupts("whileWaiting")) boot.interrupt!();
+      if (!interrupts("whileWaiting")) return;
+      if (interruptSockets()) next.whileComputing = 0; // Python looks now
+      else boot.interrupt!();
     }, LOOK);
     await run.callPromising(stringify(request));
     clearInterval(timer);

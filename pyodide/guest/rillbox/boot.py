@@ -19,10 +19,12 @@ from . import (
     figures,
     images,
     installer,
+    network,
     processes,
     runner,
     session,
     threads,
+    tls,
     warm,
 )
 
@@ -61,12 +63,15 @@ INSTALLER = installer.patch()
 threads.patch(RUNS.until_complete, can_run_sync)
 processes.patch(asyncio.get_event_loop())
 figures.stand_in()
+NETWORK = network.patch()
+tls.patch()
 
 
 def serve(host: Any, ahead: bool) -> int:
     """Run the program that host will give, and return its exit code; see runner.Runner."""
     runner.renew()
     INSTALLER.begin()
+    NETWORK.host = host
     if ahead:
         warm.start(RUNS)
     host.ready()
@@ -80,6 +85,7 @@ def open_session(host: Any) -> Callable[[str], None]:
     pyodide.ffi.run_sync = RUNS.until_complete
     runner.renew()
     INSTALLER.begin()
+    NETWORK.host = host
     return session.Session(host, RUNS, INSTALLER).run
 
 

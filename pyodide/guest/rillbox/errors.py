@@ -3,6 +3,7 @@
 import os
 import re
 import traceback
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,9 @@ MACHINERY = (
 # What Deno says when a permission is missing: its last part is for those who started it.
 NOT_CAPABLE = re.compile(r"(Requires .* access to .*), run again with the (--[a-z-]+) flag")
 
+# What refusal makes of it.
+REFUSAL = re.compile(r"Requires .* access to .*: the operator can allow it with \S+ in \w+")
+
 ONE_HOST = re.compile(r'^Requires net access to "([^",\s]+)"$')
 
 
@@ -39,10 +43,11 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         text = f"{qualified_name(error)} (printing it raised {type(failure).__name__})\n"
     text, message = (part.replace(f"{HOME}/", "") for part in (text, message_of(error)))
     if missing := NOT_CAPABLE.search(message):
-        host = ONE_HOST.search(missing[1])
-        flag = f"{missing[2]}={host[1]}" if host else missing[2]
-        hint = f"The operator can allow it with {flag} in PYODIDE_PERMISSION_ARGS."
+        hint = f"The operator can allow it with {_flag(missing)} in PYODIDE_PERMISSION_ARGS."
         message, text = (NOT_CAPABLE.sub(r"\1", part) for part in (message, text))
+    if not hint:  # a client may hide it in what it raises
+        told = (REFUSAL.search(message_of(linked)) for linked in _with_linked(error))
+        hint = next((found[0] for found in told if found and found[0] not in message), "")
     if hint:
         message = f"{message}\n{hint}" if message else hint
         text += hint + "\n"
@@ -51,6 +56,21 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         "message": shorten(message, limit // 64),
         "traceback": shorten(text, limit // 32),
     }
+
+
+def refusal(text: str) -> str:
+    """What Deno says of a missing permission, for those who can't start the program again."""
+    missing = NOT_CAPABLE.search(text)
+    if not missing:
+        return text
+    return (
+        f"{missing[1]}: the operator can allow it with {_flag(missing)} in PYODIDE_PERMISSION_ARGS"
+    )
+
+
+def _flag(missing: re.Match[str]) -> str:
+    host = ONE_HOST.search(missing[1])
+    return f"{missing[2]}={host[1]}" if host else missing[2]
 
 
 def qualified_name(error: BaseException) -> str:
@@ -71,6 +91,13 @@ def message_of(error: BaseException) -> str:
 
 def clean(error: BaseException) -> None:
     """Drop the machinery's frames from an exception and from all that it links to."""
+    for linked in _with_linked(error):
+        # Not an assignment: an attribute of a JsException is its JavaScript error's.
+        BaseException.with_traceback(linked, _without_machinery(linked.__traceback__))
+
+
+def _with_linked(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all that it links to."""
     seen: set[int] = set()
     queue = [error]
     while queue:
@@ -78,8 +105,7 @@ def clean(error: BaseException) -> None:
         if id(current) in seen:
             continue
         seen.add(id(current))
-        # Not an assignment: an attribute of a JsException is its JavaScript error's.
-        BaseException.with_traceback(current, _without_machinery(current.__traceback__))
+        yield current
         linked: list[Any] = [current.__cause__, current.__context__]
         if isinstance(current, BaseExceptionGroup):
             linked.extend(current.exceptions)

@@ -29,6 +29,7 @@ from . import beside, display, errors, figures, magics, packages, streams, value
 from . import command as command
 from .errors import HOME
 from .eventloop import Runs
+from .network import NETWORK
 
 if TYPE_CHECKING:  # it needs Pyodide
     from .installer import Installer
@@ -106,6 +107,7 @@ class Runner:
         """Read a program, install what it needs, prepare and run it; tell how it ended."""
         add_source(program)
         self._place(program)
+        NETWORK.gateway = program.gateway
         try:
             body, last, imports = read(program)
             want = packages.wanted(program.code, program.packages, imports)
@@ -301,7 +303,7 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
     if type(error).__name__ == "ZoneInfoNotFoundError":
         hint = "Time zones are in the package tzdata; name it in packages."
     if _of_socket(error) or _of_socket(error.__context__):
-        hint = "Sockets can neither listen nor connect here; pyodide.http fetches by HTTP."
+        hint = "A program can connect by TCP here, but neither listen nor use UDP."
     if isinstance(error, FileNotFoundError):
         hint = hint or _of_file(error)
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
@@ -309,11 +311,11 @@ def ending_of(error: BaseException, limit: int, missing: dict[str, str]) -> Endi
 
 
 def _of_socket(error: BaseException | None) -> bool:
-    """Whether a socket could do nothing for want of a network."""
+    """Whether a socket was to do what none can here."""
     if not isinstance(error, OSError):
         return False
     number = OSError.errno.__get__(error)  # type: ignore # not what a class of the program's gives
-    return type(number) is int and number in (errno.ENETDOWN, errno.EHOSTUNREACH)
+    return type(number) is int and number == errno.ENETDOWN
 
 
 def _of_file(error: FileNotFoundError) -> str:
