@@ -64,6 +64,7 @@ func TestPythonGateway(t *testing.T) {
 		{"a harmless page", ownGateway + `print(await get(base + "simple/harmless/"))`, "200 "},
 		{"a harmless page by hand", request(`f"GET /{token}/simple/harmless/ HTTP/1.1\nHost: {address.host}\nConnection: close"`), "HTTP/1.1 200"},
 		{"the root", ownGateway + `print(await get(origin + "/"))`, "404"},
+		{"Python's own sockets", raw + `import socket; print(socket.create_connection((address.hostname, int(address.port)), 2))`, ""},
 		{"no token", ownGateway + `print(await get(origin + "/simple/harmless/"))`, "404"},
 		{"another token", ownGateway + `print(await get(origin + "/" + "A" * 43 + "/simple/harmless/"))`, "404"},
 		{"the start of its token", raw + `print(await get(origin + "/" + token[:-1] + "/simple/harmless/"))`, "404"},

@@ -12,6 +12,15 @@ import (
 	"rillbox/supervisor/launcher"
 )
 
+// sockets tries to reach the server at a host.
+const sockets = `
+import select, socket
+def reach(host):
+    print(socket.create_connection((host, %HTTPPORT%), 2).recv(1000))
+`
+
+var otherHost = []string{"--allow-net=example.com"}
+
 func TestPythonNetwork(t *testing.T) {
 	t.Parallel()
 	tryTogether(t, []attack{
@@ -103,8 +112,60 @@ print(urllib.request.urlopen("http://%HTTP%/", timeout=2).read())`},
 import asyncio, pyodide_js
 await pyodide_js.useNodeSockFS()
 await asyncio.open_connection("127.0.0.1", %HTTPPORT%)`},
-		{name: "socket", code: `import socket; socket.create_connection(("127.0.0.1", %HTTPPORT%), 2).send(b"x")`,
-			noControl: "Pyodide has no sockets of its own"},
+		{name: "socket", code: sockets + `reach("127.0.0.1")`},
+		{name: "socket to localhost", code: sockets + `reach("localhost")`},
+		{name: "socket to 0.0.0.0", code: sockets + `reach("0.0.0.0")`},
+		{name: "socket to no host", code: sockets + `reach("")`},
+		{name: "socket to an address as one number", code: sockets + `reach("2130706433")`},
+		{name: "socket to a short address", code: sockets + `reach("127.1")`},
+		{name: "socket to IPv4 in IPv6", code: sockets + `reach("::ffff:127.0.0.1")`},
+		{name: "socket to an address with a zone", code: sockets + `reach("127.0.0.1%x.example.com")`,
+			noControl: "Deno finds nobody of that name, once it is granted"},
+		{name: "socket that does not wait", code: sockets + `
+s = socket.socket()
+s.setblocking(False)
+s.connect_ex(("127.0.0.1", %HTTPPORT%))
+print(select.select([s], [], [], 2), s.recv(1000))`},
+		{name: "C's socket, without Python's", code: `
+import _socket
+s = _socket.socket()
+s.connect(("127.0.0.1", %HTTPPORT%))
+print(s.recv(1000))`},
+		{name: "http.client", code: `
+import http.client
+http.client.HTTPConnection("127.0.0.1", %HTTPPORT%, timeout=2).request("GET", "/")`},
+		{name: "urllib", code: `import urllib.request; urllib.request.urlopen("http://%HTTP%/", timeout=2)`},
+		{name: "asyncio.open_connection", code: `
+import asyncio
+reader, _ = await asyncio.open_connection("127.0.0.1", %HTTPPORT%)
+print(await reader.read(1000))`},
+		{name: "loop.sock_connect", code: `
+import asyncio, socket
+s = socket.socket()
+s.setblocking(False)
+await asyncio.get_running_loop().sock_connect(s, ("127.0.0.1", %HTTPPORT%))
+print(await asyncio.get_running_loop().sock_recv(s, 1000))`},
+		{name: "socket with another host granted", grants: otherHost, code: sockets + `reach("127.0.0.1")`},
+		{name: "socket with another port granted", grants: []string{"--allow-net=127.0.0.1:9"}, code: sockets + `reach("127.0.0.1")`},
+		{name: "socket with a name like the granted", grants: []string{"--allow-net=localhost.example.com"}, code: sockets + `reach("localhost")`},
+		{name: "socket to what stands for a name", grants: otherHost, code: sockets + `
+socket.gethostbyname("example.com")
+reach(socket.gethostbyname("localhost"))`},
+		{name: "socket to a granted name, whose address the program changes", grants: otherHost, code: sockets + `
+import pyodide_js
+from pyodide.code import run_js
+run_js("(dns) => { dns.lookup_addr = () => '127.0.0.1'; }")(pyodide_js._module.DNS)
+reach("example.com")`},
+		{name: "urllib by a proxy, with another host granted", grants: otherHost, code: `
+import urllib.request
+urllib.request.build_opener(urllib.request.ProxyHandler({"http": "http://%HTTP%"})).open("http://example.com/", timeout=2)`},
+		{name: "urllib's redirect from a granted host", grants: []string{"--allow-net=%REDIRECT%"}, prepare: redirect, code: `
+import urllib.request
+print(urllib.request.urlopen("http://%REDIRECT%/", timeout=2).read(), "%HTTP%"[:0])`},
+		{name: "a server", code: `
+import socket
+print("it listens on", socket.create_server(("127.0.0.1", 0)).getsockname())`,
+			noControl: "Python's sockets don't listen", evidence: printed("it listens on ")},
 		{name: "open_url", code: `from pyodide.http import open_url; print(open_url("http://%HTTP%/").read())`,
 			noControl: "Deno has no XMLHttpRequest, which open_url needs"},
 		{name: "loadPackage over http", bare: true, code: `import pyodide_js; await pyodide_js.loadPackage("http://%HTTP%/evil-1.0-py3-none-any.whl")`},
