@@ -12,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -19,6 +20,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +308,27 @@ func TestClientsReachWhatIsGranted(t *testing.T) {
 				t.Errorf("without the permission: %s %s, %+v", r.Status, r.Value, r.Error)
 			}
 		})
+	}
+}
+
+// TestClientsTrustWhomDenoTrusts: the operator's DENO_CERT counts for all, also for
+// those that name certifi's certificates.
+func TestClientsTrustWhomDenoTrusts(t *testing.T) {
+	s := newSite(t)
+	file := filepath.Join(t.TempDir(), "authority.pem")
+	if err := errors.Join(os.WriteFile(file, []byte(s.authority), 0o644), os.Chmod(filepath.Dir(file), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DENO_CERT", file)
+	e := newEngine(t, permit(t, "--allow-net="+s.secure, "--allow-env"))
+	p := python(s.setting() + `
+import js, requests, ssl, urllib.request
+url = f"https://{SECURE}/count"
+alone = ssl.create_default_context(cadata=AUTHORITY)
+[urllib.request.urlopen(url).read().decode(), requests.get(url).text, await (await js.fetch(url)).text(),
+ urllib.request.urlopen(url, context=alone).read().decode()]`)
+	if r := completed(t, e, p); string(r.Value) != `["0", "0", "0", "0"]` {
+		t.Errorf("value %s", r.Value)
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	RunName       = "/rillbox/run"
 	ScannerName   = "/rillbox/scanner"
 	workspaceName = "/rillbox/workspace"
+	// certificatesName is what DENO_CERT names.
+	certificatesName = "/rillbox/certificates"
 )
 
 // Walls says what children are started behind.
@@ -82,6 +84,7 @@ type Surroundings struct {
 	without bool
 	shared  Shared
 	opened  []*os.File
+	network bool // something on the network may be reached
 	// Programs says that the child may run programs.
 	Programs bool
 }
@@ -101,7 +104,7 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 		}
 		hidden[i] = real
 	}
-	s := &Surroundings{shared: w.Shared, Programs: p.allowsAny("run")}
+	s := &Surroundings{shared: w.Shared, network: p.allowsAny("net"), Programs: p.allowsAny("run")}
 	if s.without = p.all || w.Without; s.without {
 		s.wall.Level = launcher.Deno
 		return s, nil
@@ -111,7 +114,7 @@ func (p Permissions) Surround(w Walls, hidden ...string) (*Surroundings, error) 
 		Level:      level,
 		Links:      map[string]string{},
 		Hidden:     hidden,
-		Network:    p.allowsAny("net"),
+		Network:    s.network,
 		Interfaces: allSystem || slices.Contains(system, "networkInterfaces"),
 		Processes:  s.Programs || p.allowsAny("ffi"),
 	}
@@ -234,12 +237,25 @@ func (s *Surroundings) Close() {
 	s.opened = nil
 }
 
-// Environment is what the surroundings add to the child's variables.
-func (s *Surroundings) Environment() []string {
+// Environment is what the surroundings add to the child's variables: where programs
+// are, and whose certificates our own environment has Deno trust.
+func (s *Surroundings) Environment() (env []string) {
 	if s.Programs {
-		return []string{"PATH=" + programPath}
+		env = append(env, "PATH="+programPath)
 	}
-	return nil
+	if !s.network {
+		return env
+	}
+	if stores := os.Getenv("DENO_TLS_CA_STORE"); stores != "" {
+		env = append(env, "DENO_TLS_CA_STORE="+stores)
+	}
+	if file := os.Getenv("DENO_CERT"); file != "" {
+		if path, err := filepath.Abs(file); err == nil {
+			file = path
+		}
+		env = append(env, "DENO_CERT="+s.see(launcher.Place{Path: file, Name: certificatesName, Access: launcher.Read, Optional: true}))
+	}
+	return env
 }
 
 // checkWall refuses a child that may both read and write a directory where there is
