@@ -11,7 +11,8 @@ from typing import Any
 import micropip
 import pyodide.ffi
 import pyodide.webloop
-from pyodide.ffi import can_run_sync, run_sync
+from pyodide.code import run_js
+from pyodide.ffi import can_run_sync, create_proxy, run_sync
 
 from . import (
     beside,
@@ -58,9 +59,18 @@ for variable in ("_", "PWD", "PYTHONINSPECT", "PYTHONDONTWRITEBYTECODE"):
 
 sys.path_hooks.insert(0, beside.find_in)
 
+# Calls a function of Python's on a stack of its own.
+CALL = "(body) => { body.callPromising().finally(() => body.destroy()); }"
+
 RUNS = eventloop.patch(run_sync)
 INSTALLER = installer.patch()
-threads.patch(RUNS.until_complete, can_run_sync)
+threads.patch(
+    RUNS,
+    [pyodide.webloop, pyodide.ffi],
+    run_sync,
+    can_run_sync,
+    lambda body: run_js(CALL)(create_proxy(body)),
+)
 processes.patch(asyncio.get_event_loop())
 figures.stand_in()
 NETWORK = network.patch()

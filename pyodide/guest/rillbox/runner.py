@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import beside, display, errors, figures, magics, packages, streams, values
+from . import beside, display, errors, figures, magics, packages, streams, threads, values
 from . import command as command
 from .errors import HOME
 from .eventloop import Runs
@@ -199,7 +199,7 @@ def _tell_of_lost(placed: set[str]) -> None:
 
 NO_PROCESSES = (
     "WebAssembly has no other processes; concurrent.futures.ThreadPoolExecutor and "
-    "threading.Thread run in turns here."
+    "threading.Thread take turns here."
 )
 
 # What reading a program may raise.
@@ -343,7 +343,12 @@ def _exit(code: Any) -> Ending:
 
 
 def _finish(runs: Runs, before: set[asyncio.Task[Any]], warn: bool) -> None:
-    """Do what CPython does at the end: leftover tasks, atexit, flush."""
+    """Do what CPython does at the end: leftover threads and tasks, atexit, flush."""
+    waiting: list[str] = []
+    quietly(lambda: waiting.extend(threads.finish()))
+    if waiting and warn:
+        text = f"Warning: the program ended before these threads did: {', '.join(sorted(waiting))}"
+        quietly(lambda: print(text, file=sys.stderr))
     left = asyncio.all_tasks(asyncio.get_event_loop()) - before
     if left:
         names = ", ".join(sorted(task.get_coro().__qualname__ for task in left))  # type: ignore

@@ -1,13 +1,15 @@
-"""Threads in turns: each runs to its end when it is started.
+"""Threads that take turns: one goes on when another waits or ends.
 
-WebAssembly has one thread, and so Python's own can't be started. Most only compute, and
-do so in turns as well. One that would wait for another (a lock, a queue, an event, an
-end) gets an error that says so, in place of waiting for ever. What may come of the
-event loop's tasks is waited for: they go on meanwhile.
+WebAssembly has one thread, and so Python's own can't be started. Here each has a stack
+of its own, which waits as asyncio's tasks do (JSPI). None is interrupted: one that
+computes, computes to its end. Where all wait for one another, that is an error in one
+of them, and no hang.
 """
 
 import _thread
+import _threading_local
 import asyncio
+import itertools
 import queue
 import sys
 import threading
@@ -17,84 +19,118 @@ from concurrent.futures import thread as pools
 from typing import Any
 
 from . import display
+from .eventloop import Runs
 
-NOTE = (
-    "Threads run in turns here: each to its end when it is started, in the order in which they are."
-)
+NOTE = "Threads take turns here: one goes on when another waits or ends."
 
 
 class WouldWait(RuntimeError):
-    """A thread would wait for another."""
+    """A thread would wait for ever."""
 
     __module__ = "threading"
 
     def __init__(self, what: str) -> None:
         """Say what it would wait for."""
         super().__init__(
-            f"this would wait for {what}, and no other thread can bring that about: threads run "
-            "in turns here, each to its end when it is started; asyncio's tasks can wait for one "
-            "another"
+            f"this would wait for {what} for ever: no other thread or task can bring that about"
         )
 
 
-class _Handle:
-    """What a thread knows of itself as one of the system's."""
-
-    def __init__(self) -> None:
-        self.ident, self.done = _thread.get_ident(), False
-
-    def is_done(self) -> bool:
-        return self.done
-
-    def join(self, timeout: float | None = None) -> None:
-        if not self.done:
-            _wait(lambda: self.done, timeout, "the end of a thread that waits itself")
-
-    def _set_done(self) -> None:
-        self.done = True
-
-
-# What is waited for: set when something has changed.
-CHANGED: list["asyncio.Future[None]"] = []
-# Waits for an awaitable; and whether that can be done.
-block: Callable[[Any], Any]
-can_block: Callable[[], bool]
+module: Any = threading
+# The number of the thread that runs, and those of others.
+current = main = 0
+numbers = itertools.count(1)
+# Those that have been started and have not ended, and of all those that only wait for
+# another.
+alive: dict[int, Any] = {}
+idle: set[int] = set()
+# A thread that has not waited yet → what its starter waits for.
+first_turns: dict[int, "asyncio.Future[None]"] = {}
+# Set when something has changed that may be waited for.
+changes: list["asyncio.Future[None]"] = []
+ending: "asyncio.Future[None] | None" = None  # what the program's end waits for
 told: Any = None  # the screen on which the note is
+
+# How a thread waits for an awaitable, whether it can, and how a function is called on a
+# stack of its own.
+wait_for: Callable[[Any], Any]
+interrupt: Callable[[BaseException], None]
+can_wait: Callable[[], bool]
+call: Callable[[Callable[[], None]], Any]
+
+
+def switching(wait: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Have others take their turn while wait waits."""
+
+    def switch(awaitable: Any) -> Any:
+        global current
+        this = current
+        if turn := first_turns.pop(this, None):
+            turn.set_result(None)
+        current = main
+        try:
+            return wait(awaitable)
+        finally:
+            current = this
+
+    return switch
 
 
 def _change() -> None:
     """Let all that waits look again."""
-    for future in CHANGED:
+    for future in changes:
         if not future.done():
             future.set_result(None)
 
 
 def _wait(ready: Callable[[], bool], timeout: float | None, what: str) -> bool:
-    """Wait until something is ready, as far as time and other tasks may bring that about."""
-    end = None if timeout is None else time.monotonic() + timeout
+    """Wait until something is ready, or for a time."""
     if ready():
         return True
-    if not can_block():
+    end = None if timeout is None else time.monotonic() + timeout
+    if not can_wait():
         raise WouldWait(what)
-    block(asyncio.sleep(0))  # what was to become a task is one now
+    wait_for(asyncio.sleep(0))  # what was to become a task is one now
+    loop = asyncio.get_event_loop()
+    this = current
     while not ready():
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             return False
-        others = asyncio.all_tasks(asyncio.get_event_loop()) - {asyncio.current_task()}
-        in_turn = threading.current_thread() is not threading.main_thread()
-        if not others and (left is None or in_turn):
+        others = asyncio.all_tasks(loop) - {asyncio.current_task()}
+        if left is None and not others and {main, *alive} - idle <= {this}:
             raise WouldWait(what)
-        change = asyncio.get_event_loop().create_future()
-        timer = None if left is None else change.get_loop().call_later(left, _change)
-        CHANGED.append(change)
+        change = loop.create_future()
+        timer = None if left is None else loop.call_later(left, _change)
+        changes.append(change)
+        if left is None:
+            idle.add(this)
+            if ending and not ending.done():
+                ending.set_result(None)
         try:
-            block(change)
+            wait_for(change)
         finally:
-            CHANGED.remove(change)
+            idle.discard(this)
+            changes.remove(change)
             if timer:
                 timer.cancel()
     return True
+
+
+class Handle:
+    """What a thread knows of itself as one of the system's."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        self.ident, self.done = current, False
+
+    def is_done(self) -> bool:
+        """Say whether it has ended."""
+        return self.done
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for its end."""
+        _wait(lambda: self.done, None if timeout is None or timeout < 0 else timeout, "its end")
 
 
 class Lock:
@@ -130,111 +166,101 @@ class Lock:
         return repr(self._lock)
 
 
-def _wait_for_notice(condition: Any, timeout: float | None = None) -> bool:
-    """threading.Condition.wait."""
-    if not condition._is_owned():
-        raise RuntimeError("cannot wait on un-acquired lock")
-    waiter = _thread.allocate_lock()
-    waiter.acquire()
-    condition._waiters.append(waiter)
-    state = condition._release_save()
-    came = False
-    try:
-        came = _wait(lambda: waiter.acquire(False), timeout, "another thread's notice")
-        return came
-    finally:
-        condition._acquire_restore(state)
-        if not came and waiter in condition._waiters:
-            condition._waiters.remove(waiter)
-
-
-def _run(function: Any, handle: Any = None, daemon: bool = True) -> Any:
-    """Run a thread to its end: _thread.start_joinable_thread."""
+def _start(function: Any, handle: Any = None, daemon: bool = True) -> None:
+    """Run a thread until it first waits, or to its end: _thread.start_joinable_thread."""
     global told
     if told is not display.SCREEN:
         told = display.SCREEN
         told.note(NOTE)
-    thread = function.__self__
-    before, ident = threading.current_thread(), _thread.get_ident()
-    failed: list[BaseException] = []
-    told_of = thread._invoke_excepthook
+    thread, number = function.__self__, next(numbers)
+    thread._os_thread_handle = handle = Handle()
+    alive[number] = thread
 
-    def hook(of: Any) -> None:
+    tell = thread._invoke_excepthook
+
+    def tell_or_interrupt(of: Any) -> None:
         error = sys.exc_info()[1]
-        if isinstance(error, (WouldWait, KeyboardInterrupt)):
-            failed.append(error)
+        if isinstance(error, KeyboardInterrupt):
+            interrupt(error)
         else:
-            told_of(of)
+            tell(of)
 
-    thread._invoke_excepthook = hook
-    thread._os_thread_handle = _Handle()
-    try:
-        function()
-    finally:
-        thread._os_thread_handle.done = True
-        threading._active[ident] = before  # type: ignore[attr-defined]
-        _change()
-    if failed:
-        threading._limbo[thread] = thread  # type: ignore[attr-defined] # start takes it out
-        raise failed[0]
+    thread._invoke_excepthook = tell_or_interrupt
+
+    def body() -> None:
+        global current
+        before, current = current, number
+        handle.ident = number
+        try:
+            function()
+        finally:
+            handle.done = True
+            current = before
+            del alive[number]
+            if turn := first_turns.pop(number, None):
+                turn.set_result(None)
+            _change()
+
+    if not can_wait():  # a callback of JavaScript's
+        body()
+        return
+    turn = first_turns[number] = asyncio.get_event_loop().create_future()
+    call(body)
+    wait_for(turn)
 
 
 def _start_new(function: Any, arguments: Any, named: Any = None) -> int:
     """_thread.start_new_thread."""
-    threading.Thread(target=function, args=arguments, kwargs=named).start()
-    return _thread.get_ident()
+    thread = threading.Thread(target=function, args=arguments, kwargs=named, daemon=True)
+    thread.start()
+    return thread.ident or 0
 
 
-def _start_timer(timer: Any) -> None:
-    """threading.Timer.start: what is to come later is the event loop's."""
-
-    def run() -> None:
-        if not timer.finished.is_set():
-            timer.interval = 0
-            threading.Thread.start(timer)
-
-    asyncio.get_event_loop().call_later(timer.interval, run)
-
-
-def _submit(submit: Any) -> Any:
-    """concurrent.futures.ThreadPoolExecutor.submit, which runs what it is given at once."""
-
-    def run_all(pool: Any) -> None:
-        if not hasattr(pool, "_context_of_turns"):
-            context = pool._create_worker_context()
-            try:
-                context.initialize()
-            except BaseException:
-                pools._base.LOGGER.critical("Exception in initializer:", exc_info=True)  # type: ignore
-                pool._initializer_failed()
-                return
-            pool._context_of_turns = context
+def finish() -> list[str]:
+    """Wait for threads that are no daemons, as Python does at its end; names of those left."""
+    global ending
+    left = {number for number, thread in alive.items() if not thread.daemon}
+    while left & alive.keys() - idle:
+        ending = asyncio.get_event_loop().create_future()
+        changes.append(ending)
         try:
-            while (item := pool._work_queue.get_nowait()) is not None:
-                item.run(pool._context_of_turns)
-        except queue.Empty:
-            pass
-
-    def submit_and_run(pool: Any, fn: Any, /, *args: Any, **named: Any) -> Any:
-        future = submit(pool, fn, *args, **named)
-        name = f"{pool._thread_name_prefix or pool}_0"
-        threading.Thread(target=run_all, args=(pool,), name=name).start()
-        return future
-
-    return submit_and_run
+            wait_for(ending)
+        finally:
+            changes.remove(ending)
+            ending = None
+    return [alive[number].name for number in left if number in alive]
 
 
-def patch(wait: Callable[[Any], Any], can_wait: Callable[[], bool]) -> None:
-    """Have threads run in turns. wait waits for an awaitable where can_wait says so."""
-    global block, can_block
-    block, can_block = wait, can_wait
-    module: Any = threading
-    module._start_joinable_thread = _run
+def patch(
+    runs: Runs,
+    sleepers: list[Any],
+    wait: Callable[[Any], Any],
+    can: Callable[[], bool],
+    on_a_stack: Callable[[Callable[[], None]], Any],
+) -> None:
+    """Have threads take turns.
+
+    wait waits for an awaitable where can says so, and so do sleepers by the name
+    run_sync; on_a_stack begins a call on a stack of its own.
+    """
+    global wait_for, can_wait, call, current, interrupt, main
+    interrupt = runs.interrupt
+    current = main = _thread.get_ident()
+    runs._block = switching(runs._block)
+    of_others = switching(wait)
+
+    def wait_in_turn(future: Any) -> Any:
+        return (runs.until_complete if current == main else of_others)(future)
+
+    wait_for = wait_in_turn
+    can_wait, call = can, on_a_stack
+    for one in sleepers:
+        one.run_sync = of_others
+    module.get_ident = module._get_ident = lambda: current
+    module._start_joinable_thread = _start
     module.Lock = module._allocate_lock = Lock
-    module.Condition.wait = _wait_for_notice
-    module.Timer.start = _start_timer
+    module._CRLock = None
+    module.local = _threading_local.local
     _thread.start_new_thread = _start_new  # type: ignore[assignment]
     queue.SimpleQueue = queue._PySimpleQueue  # type: ignore
-    pool: Any = pools.ThreadPoolExecutor
-    pool.submit = _submit(pool.submit)
-    pool._adjust_thread_count = lambda _pool: None
+    pools._global_shutdown_lock = Lock()  # type: ignore
