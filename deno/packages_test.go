@@ -402,6 +402,11 @@ func TestPeers(t *testing.T) {
 			}
 		}
 	}
+	s := openSession(t, newEngine(t, "", ownCache(t, dir, true)), job.TypeScript)
+	s.cell(`import "may-esm";`)
+	if got := s.cell(`import "peer"; import found from "may-esm"; found`); string(got.Value) != `"peer"` {
+		t.Errorf("a cell after one that had not both: %s %+v", got.Value, got.Error)
+	}
 }
 
 // TestAnImportThatMayFail of a fetched module is the module's own affair.

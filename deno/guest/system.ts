@@ -120,6 +120,18 @@ function findNothing(holder: Functions, name: string): void {
   holder[name].native = own.native;
 }
 
+/** Where there are hooks, Deno takes a package that is not there for a file. */
+function mustBePackage(specifier: string, parent: string, url?: string): void {
+  const isName = /^[^./#:]+(\/[^:]*)?$/.test(specifier);
+  if (!isName || !PACKAGE.test(parent)) return;
+  if (url !== new URL(specifier, parent).href) return;
+  const missing = new Error(
+    `Could not find package '${specifier}' from referrer '${parent}'`,
+  );
+  missing.name = ""; // Deno makes a TypeError of it, with its name in the text
+  throw missing;
+}
+
 /** Prepares a module, and names what was replaced in it. */
 const PREPARE: Record<
   string,
@@ -167,7 +179,9 @@ export function prepareSystem(Module: any): void {
       const name = specifier.replace(/^node:/, "");
       const parent = context.parentURL ?? "";
       if (!hasOwn(PREPARE, name) || parent === prepared[name]) {
-        return next(specifier, context);
+        const found = next(specifier, context) as { url?: string };
+        mustBePackage(specifier, parent, found.url);
+        return found;
       }
       if (!hasOwn(prepared, name)) {
         prepared[name] = ""; // it is required meanwhile

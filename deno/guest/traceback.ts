@@ -209,13 +209,9 @@ function withoutPrelude(
 const COMPUTED =
   "an import that is computed is not fetched by itself; name it in packages";
 
-/** What require says of a package that another one names and does not depend on. */
+/** What import and require say of a package that another one names in vain. */
 const MISSING_PEER =
-  /^Cannot find module '((?:@[^/']+\/)?[^./'][^/']*)(?:\/[^']*)?'\nRequire stack:\n- npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
-
-/** What import says of one where hooks resolve what is imported. */
-const UNRESOLVED_PEER =
-  /^(?:Unable to load|Directory import) npm:(?:@[^/\s]+\/)?[^/\s]+\/(?:\S+\/)?((?:@[^/\s]+\/)?[^./\s]+) (?:imported|is not supported resolving import) from npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
+  /^(?:Could not find package|Cannot find module) '((?:@[^/']+\/)?[^./'][^/']*)(?:\/[^']*)?'(?: from referrer '|\nRequire stack:\n- )npm:((?:@[^/\s]+\/)?[^/\s]+)\//;
 
 /** Says in the words of this product what Deno's loader says in Deno's. */
 function explain(message: string, source: Source, isImport: boolean): string {
@@ -227,10 +223,7 @@ function explain(message: string, source: Source, isImport: boolean): string {
   if (match) return `Cannot find package "jsr:${match[1]}": ${COMPUTED}`;
   match = /Specifier not found in cache: "([^"]+)"/.exec(message);
   if (match) return `Cannot find module "${match[1]}": ${COMPUTED}`;
-  match = /^Could not find package '([^']+)' from .*\(([^\s()]+)\)/
-    .exec(message) ??
-    MISSING_PEER.exec(message) ??
-    UNRESOLVED_PEER.exec(message);
+  match = MISSING_PEER.exec(message);
   if (match) {
     return `${match[2]} needs the package "${
       match[1]
