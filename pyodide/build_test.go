@@ -264,3 +264,33 @@ func TestRealSources(t *testing.T) {
 		}
 	}
 }
+
+// TestWhichSourceIsBuilt: the newest that fits the requirement and this Python, as for wheels.
+func TestWhichSourceIsBuilt(t *testing.T) {
+	e := newEngine(t)
+	r := completed(t, e, python(`
+from micropip._vendored.packaging.src.packaging.requirements import Requirement
+from rillbox.installer import newest_source
+FILES = [
+    {"filename": "a-b-1.0.tar.gz"},
+    {"filename": "a-b-1.0.zip"},
+    {"filename": "A.b-1.10.zip", "requires-python": ">=3.8"},
+    {"filename": "a_b-1.9.tar.gz", "yanked": False},
+    {"filename": "a_b-2.0rc1.tar.gz"},
+    {"filename": "a_b-3.0.tar.gz", "yanked": "it is broken"},
+    {"filename": "a_b-4.0.tar.gz", "requires-python": ">=4"},
+    {"filename": "a_b-5.0.tar.gz", "requires-python": "three"},
+    {"filename": "a-b-0.3-19.tar.gz"},
+    {"filename": "a_b-6.0-py3-none-any.whl"},
+    {"filename": "a_b-x.tar.gz"},
+    {"filename": "other-9.0.tar.gz"},
+]
+def chosen(specifier):
+    source = newest_source(Requirement("a-b" + specifier), FILES)
+    return source and source["filename"]
+[chosen(s) for s in ("", "<1.10", "<1.5", ">=2.0rc1", "==3.0", ">3", "==4.0")]`))
+	const want = `["A.b-1.10.zip", "a_b-1.9.tar.gz", "a-b-1.0.tar.gz", "a_b-2.0rc1.tar.gz", "a_b-3.0.tar.gz", null, null]`
+	if string(r.Value) != want {
+		t.Errorf("value %s, want %s", r.Value, want)
+	}
+}
