@@ -312,7 +312,7 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	for _, l := range slices.Concat(deno.Languages, pyodide.Languages) {
 		for _, name := range l.Words() {
 			file := ""
-			if slices.Contains([]string{"mjs", "cjs", "jsx", "mts", "tsx"}, name) {
+			if slices.Contains([]string{"mjs", "cjs", "jsx", "mts", "cts", "tsx"}, name) {
 				file = "main." + name
 			}
 			call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
