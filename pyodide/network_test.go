@@ -64,6 +64,17 @@ func newSite(t *testing.T) site {
 		}
 	})
 	mux.HandleFunc("/next", func(http.ResponseWriter, *http.Request) { next <- struct{}{} })
+	mux.HandleFunc("/cut", func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn() // without TLS's own end
+		}
+		_ = conn.Close()
+	})
 	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
@@ -380,8 +391,19 @@ func TestSocketsWait(t *testing.T) {
 // TestSockets: what is peculiar in them here.
 func TestSockets(t *testing.T) {
 	s := newSite(t)
-	session := open(t, newEngine(t, permit(t, "--allow-net="+s.plain+","+s.secure+",[::1]:1")), job.SessionOptions{})
-	gives(t, session, s.setting()+`
+	closes, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes.Close()
+	go func() {
+		if conn, err := closes.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1<<16))
+			_ = conn.Close()
+		}
+	}()
+	session := open(t, newEngine(t, permit(t, "--allow-net="+s.plain+","+s.secure+",[::1]:1,"+closes.Addr().String())), job.SessionOptions{})
+	gives(t, session, s.setting()+fmt.Sprintf("CLOSES = %q", closes.Addr())+`
 import asyncio, errno, select, socket, ssl
 address = ("127.0.0.1", int(PLAIN.split(":")[1]))
 def error(step, *args, **named):
@@ -404,14 +426,18 @@ def error(step, *args, **named):
 		// Without TLS's own sockets: an upgrade, a wrapped socket that connects later.
 		{"context = ssl.create_default_context(cadata=AUTHORITY)\nr, w = await asyncio.open_connection(*SECURE.split(':'))\nawait w.start_tls(context, server_hostname='127.0.0.1')\nw.write(b'GET /who HTTP/1.0\\r\\n\\r\\n')\nfound = (await r.read())[:4].decode()\nw.close()\nfound", `"HTTP"`},
 		{"with context.wrap_socket(socket.socket(), server_hostname='127.0.0.1') as s:\n  s.connect(('127.0.0.1', int(SECURE.split(':')[1])))\n  found = [s.version(), s.cipher()[1], s.getpeercert()['subject'][0][0][1], len(s.getpeercert(True)) > 300]\nfound", `["TLSv1.3", "TLSv1.3", "a test's server", true]`},
+		// Connections that end early: in the handshake, in a body.
+		{"error(context.wrap_socket, socket.create_connection(CLOSES.split(':')), server_hostname='127.0.0.1').partition(':')[0]", `"SSLEOFError"`},
+		{"import urllib.request\n[error(urllib.request.urlopen(f'{base}/cut', context=context if base[4] == 's' else None).read) for base in (f'http://{PLAIN}', f'https://{SECURE}')]", `["IncompleteRead: IncompleteRead(4 bytes read, 5 more expected)", "IncompleteRead: IncompleteRead(4 bytes read, 5 more expected)"]`},
+		{"s = context.wrap_socket(socket.create_connection(SECURE.split(':')), server_hostname='127.0.0.1', do_handshake_on_connect=False)\nfound = s.version()\ns.sendall(b'GET /who HTTP/1.0\\r\\n\\r\\n')\n[found, s.recv(4).decode(), s.close()]", `[null, "HTTP", null]`},
 		{"ssl.get_server_certificate(SECURE.split(':')).startswith('-----BEGIN')", "true"},
 		{"besides = ssl.create_default_context()\nbesides.load_verify_locations(cadata=AUTHORITY)\nbesides.maximum_version = ssl.TLSVersion.TLSv1_2\nwith besides.wrap_socket(socket.create_connection(SECURE.split(':')), server_hostname='127.0.0.1') as s: found = s.version()\nfound", `"TLSv1.2"`},
 		{"'altnames' in error(context.wrap_socket, socket.create_connection(SECURE.split(':')), server_hostname='example.com')", "true"},
 		{"error(context.wrap_socket, socket.create_connection(address), server_hostname='127.0.0.1').partition(':')[0]", `"SSLError"`},
 	} {
 		r := in(t, session, python(row[0]))
-		var got bytes.Buffer
-		if r.Error != nil || json.Compact(&got, r.Value) != nil || got.String() != strings.ReplaceAll(strings.ReplaceAll(row[1], ", ", ","), ": ", ":") {
+		var got, want bytes.Buffer
+		if r.Error != nil || errors.Join(json.Compact(&got, r.Value), json.Compact(&want, []byte(row[1]))) != nil || got.String() != want.String() {
 			t.Errorf("%s: value %s, %+v; want %s", row[0], r.Value, r.Error, row[1])
 		}
 	}

@@ -18,7 +18,6 @@ from .network import NETWORK
 
 # How much is asked of a socket at a time, in bytes.
 CHUNK = 1 << 16
-LOAD = ssl.SSLContext.load_verify_locations
 NAMES = {"C": "countryName", "O": "organizationName", "CN": "commonName"}
 VERSIONS = {ssl.TLSVersion.TLSv1_2: "TLSv1.2", ssl.TLSVersion.TLSv1_3: "TLSv1.3"}
 # What verification says.
@@ -30,6 +29,7 @@ class SSLObject(ssl.SSLObject):
 
     _context: Any
     _end: Any = None
+    _over: bool = False  # the end of what comes in was told
 
     @classmethod
     def _create(  # type: ignore[override]
@@ -89,7 +89,8 @@ class SSLObject(ssl.SSLObject):
         data = self._incoming.read()
         if data:
             self._end.feed(to_js(data))
-        elif self._incoming.eof and not self._end.ended:
+        elif self._incoming.eof and not self._over:
+            self._over = True
             self._end.feed(None)
         else:
             return False
@@ -125,22 +126,28 @@ class SSLObject(ssl.SSLObject):
             return ssl.SSLEOFError(8, "EOF occurred in violation of protocol")
         return wait
 
-    def read(self, len: int = 1024, buffer: Any = None) -> Any:
-        end = self._end
+    def _begun(self) -> Any:
+        if self._end is None or not self._end.done:
+            self.do_handshake()
+        return self._end
+
+    def read(self, size: int = 1024, buffer: Any = None) -> Any:  # type: ignore[override]
+        end = self._begun()
         while not end.pending and not end.ended:
             if not self._take():
                 raise self._end_or(ssl.SSLWantReadError(2, "The operation did not complete (read)"))
             if not end.pending:
                 self._settle()
                 self._check()
-        data = end.read(len).to_bytes()
+        data = end.read(size).to_bytes()
         if buffer is None:
             return data
-        buffer[: data.__len__()] = data
-        return data.__len__()
+        buffer[: len(data)] = data
+        return len(data)
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
+        self._begun()
         self._check()
         run_sync(self._end.write(to_js(view)))
         self._send()
@@ -281,9 +288,9 @@ class SSLSocket(ssl.SSLSocket):
     def do_handshake(self, block: bool = False) -> None:
         self._do(self._sslobj.do_handshake)
 
-    def read(self, len: int = 1024, buffer: Any = None) -> Any:
+    def read(self, size: int = 1024, buffer: Any = None) -> Any:  # type: ignore[override]
         try:
-            return self._do(self._sslobj.read, len, buffer)
+            return self._do(self._sslobj.read, size, buffer)
         except ssl.SSLEOFError:
             if not self._suppress:
                 raise
