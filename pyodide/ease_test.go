@@ -33,6 +33,7 @@ func TestThreadsTakeTurns(t *testing.T) {
 		{"errors are each thread's", "import sys\ndef work(n):\n  try: raise ValueError(n)\n  except ValueError as e:\n    time.sleep(0.01); return sys.exc_info()[1] is e\nwith ThreadPoolExecutor() as pool: a = [*pool.map(work, range(4))]\na", `[true, true, true, true]`},
 		{"to_thread", "await asyncio.to_thread(lambda: 5)", `5`},
 		{"a loop in a thread", "async def f(): await asyncio.sleep(0.01); return 5\nwith ThreadPoolExecutor() as pool: a = pool.submit(asyncio.run, f()).result()\na", `5`},
+		{"loops in threads, each with its tasks", "async def f(n):\n  asyncio.create_task(asyncio.sleep(9)); await asyncio.sleep(n / 50); return n\nwith ThreadPoolExecutor() as pool: a = [*pool.map(lambda n: (asyncio.run(f(n)), time.sleep(n / 100))[0], range(4))]\n[a, len(asyncio.all_tasks() - {asyncio.current_task()})]", `[[0, 1, 2, 3], 0]`},
 		{"a coroutine's result", "async def five(): return 5\nasync def main(): return asyncio.run_coroutine_threadsafe(five(), asyncio.get_running_loop()).result()\nawait main()", `5`},
 		{"a lock that a task holds while it sleeps", "l = Lock()\nasync def a():\n  with l: time.sleep(0.02)\n  seen.append('a')\nasync def b():\n  with l: seen.append('b')\nawait asyncio.gather(a(), b())\nsorted(seen)", `["a", "b"]`},
 		{"a daemon that waits is left", "Thread(target=queue.Queue().get, daemon=True).start()\n'on'", `"on"`},
@@ -74,7 +75,7 @@ func TestProgramsEndWithTheirThreads(t *testing.T) {
 		"def late(): time.sleep(0.05); print('late')\nthreading.Thread(target=late).start()\n"+
 		"threading.Thread(target=queue.Queue().get, name='stuck').start()\n"+
 		"threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\nprint('end')"))
-	if r.Stdout.String() != "end\nlate\n" || !strings.Contains(r.Stderr.String(), "ended before these threads did: stuck") {
+	if r.Stdout.String() != "end\nlate\n" || strings.Contains(r.Stderr.String(), "Traceback") || strings.Contains(r.Stderr.String(), "tasks") || !strings.Contains(r.Stderr.String(), "ended before these threads did: stuck") {
 		t.Errorf("stdout %q, stderr %q", r.Stdout, r.Stderr)
 	}
 }

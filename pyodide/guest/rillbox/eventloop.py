@@ -7,8 +7,12 @@ out of the innermost `run_until_complete`, as in CPython.
 """
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+# Which asyncio.run a task is of.
+RUN: contextvars.ContextVar[object] = contextvars.ContextVar("RUN")
 
 
 class Runs:
@@ -52,11 +56,13 @@ class Runs:
         if not asyncio.iscoroutine(main):
             raise ValueError(f"a coroutine was expected, got {main!r}")
         loop = asyncio.get_event_loop()
-        before = asyncio.all_tasks(loop)
+        context, this = contextvars.copy_context(), object()
+        context.run(RUN.set, this)  # its tasks have it, and those that a thread makes meanwhile not
         try:
-            return self.until_complete(main)
+            return self.until_complete(loop.create_task(main, context=context))
         finally:
-            self.cancel(asyncio.all_tasks(loop) - before)
+            tasks = asyncio.all_tasks(loop)
+            self.cancel({task for task in tasks if task.get_context().get(RUN) is this})
 
     def cancel(self, tasks: set[asyncio.Task[Any]]) -> None:
         """Cancel tasks and wait until they have ended."""

@@ -349,7 +349,7 @@ def _finish(runs: Runs, before: set[asyncio.Task[Any]], warn: bool) -> None:
     if waiting and warn:
         text = f"Warning: the program ended before these threads did: {', '.join(sorted(waiting))}"
         quietly(lambda: print(text, file=sys.stderr))
-    left = asyncio.all_tasks(asyncio.get_event_loop()) - before
+    left = asyncio.all_tasks(asyncio.get_event_loop()) - before - {*threads.naps}
     if left:
         names = ", ".join(sorted(task.get_coro().__qualname__ for task in left))  # type: ignore
         if warn:

@@ -14,6 +14,7 @@ import queue
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import thread as pools
 from typing import Any
@@ -48,6 +49,8 @@ idle: set[int] = set()
 first_turns: dict[int, "asyncio.Future[None]"] = {}
 # Set when something has changed that may be waited for.
 changes: list["asyncio.Future[None]"] = []
+# What threads wait for that is none of the program's tasks, such as the end of a sleep.
+naps: "weakref.WeakSet[asyncio.Future[Any]]" = weakref.WeakSet()
 ending: "asyncio.Future[None] | None" = None  # what the program's end waits for
 told: Any = None  # the screen on which the note is
 
@@ -90,14 +93,16 @@ def _wait(ready: Callable[[], bool], timeout: float | None, what: str) -> bool:
     end = None if timeout is None else time.monotonic() + timeout
     if not can_wait():
         raise WouldWait(what)
-    wait_for(asyncio.sleep(0))  # what was to become a task is one now
     loop = asyncio.get_event_loop()
+    soon = loop.create_future()
+    loop.call_soon(soon.set_result, None)
+    wait_for(soon)  # what was to become a task is one now
     this = current
     while not ready():
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             return False
-        others = asyncio.all_tasks(loop) - {asyncio.current_task()}
+        others = asyncio.all_tasks(loop) - {asyncio.current_task(), *naps}
         if left is None and not others and {main, *alive} - idle <= {this}:
             raise WouldWait(what)
         change = loop.create_future()
@@ -247,7 +252,13 @@ def patch(
     interrupt = runs.interrupt
     current = main = _thread.get_ident()
     runs._block = switching(runs._block)
-    of_others = switching(wait)
+    switched = switching(wait)
+
+    def of_others(awaitable: Any) -> Any:
+        if current != main and asyncio.iscoroutine(awaitable):
+            awaitable = asyncio.ensure_future(awaitable)
+            naps.add(awaitable)
+        return switched(awaitable)
 
     def wait_in_turn(future: Any) -> Any:
         return (runs.until_complete if current == main else of_others)(future)
