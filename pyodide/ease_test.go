@@ -74,8 +74,9 @@ func TestProgramsEndWithTheirThreads(t *testing.T) {
 	r := completed(t, newEngine(t), python("import queue, threading, time\n"+
 		"def late(): time.sleep(0.05); print('late')\nthreading.Thread(target=late).start()\n"+
 		"threading.Thread(target=queue.Queue().get, name='stuck').start()\n"+
+		"e = threading.Event(); threading.Thread(target=e.wait).start(); e.set()\n"+
 		"threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\nprint('end')"))
-	if r.Stdout.String() != "end\nlate\n" || strings.Contains(r.Stderr.String(), "Traceback") || strings.Contains(r.Stderr.String(), "tasks") || !strings.Contains(r.Stderr.String(), "ended before these threads did: stuck") {
+	if r.Stdout.String() != "end\nlate\n" || strings.Contains(r.Stderr.String(), "Traceback") || strings.Contains(r.Stderr.String(), "tasks") || !strings.Contains(r.Stderr.String(), "ended before these threads did: stuck\n") {
 		t.Errorf("stdout %q, stderr %q", r.Stdout, r.Stderr)
 	}
 }

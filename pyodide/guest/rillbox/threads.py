@@ -81,6 +81,7 @@ def switching(wait: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _change() -> None:
     """Let all that waits look again."""
+    idle.clear()
     for future in changes:
         if not future.done():
             future.set_result(None)
