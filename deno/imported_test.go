@@ -4,9 +4,11 @@ package deno_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +49,7 @@ func importInto(t *testing.T, c *cache.Cache, e *deno.Engine, archive []byte) (n
 func TestImportedPackages(t *testing.T) {
 	r := newRegistry(t)
 	useNPM(t, r)
+	t.Setenv("NPM_CONFIG_REGISTRY", strings.Replace(r.URL, "://", "://me:s3cret@", 1)+"/npm/")
 	t.Setenv("JSR_URL", r.URL+"/")
 	r.npm(t, "deep", "2.0.1", map[string]string{"package.json": `{"name":"deep","version":"2.0.1"}`, "index.js": `module.exports = "deep";`})
 	r.npm(t, "@some/scoped", "1.0.0", map[string]string{"package.json": `{"name":"@some/scoped","version":"1.0.0","dependencies":{"deep":"*"}}`, "lib/index.js": "", "index.js": `module.exports = require("deep") + "er";`})
@@ -69,6 +72,11 @@ func TestImportedPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	archive := out.Bytes()
+	if z, err := gzip.NewReader(&out); err != nil {
+		t.Fatal(err)
+	} else if text, err := io.ReadAll(z); err != nil || bytes.Contains(text, []byte("s3cret")) {
+		t.Errorf("the registry's password is in the archive (%v)", err)
+	}
 
 	other := func(change ...func(*deno.Options)) (c *cache.Cache, e *deno.Engine) {
 		t.Helper()

@@ -434,6 +434,17 @@ func downloadStage(address string) (stage, what string) {
 	return "fetching " + u.Host + u.Path, address
 }
 
+// withoutPassword is a URL without its user and password, which Deno's names of files leave
+// out too: programs, and who gets an export, see a plan's registries.
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
 // part is a module's file or, with its name and version, a package's directory,
 // below Deno's directory.
 type part struct{ path, name, version string }
@@ -483,7 +494,7 @@ func (f *fetcher) list(ctx context.Context, flags []string, stage *cache.DenoSta
 			if !scoped {
 				scope = ""
 			}
-			registries[scope] = pkg.Registry
+			registries[scope] = withoutPassword(pkg.Registry)
 		}
 	}
 	return found, nil
