@@ -70,10 +70,11 @@ func (p Portable) Digest() string {
 // ErrNotPortable means that entries of a kind can't be imported.
 var ErrNotPortable = errors.New("it is of no kind that can be imported")
 
-// Export writes an archive of the entries of these kinds that this process has used.
-func (c *Cache) Export(ctx context.Context, w io.Writer, kinds ...string) (Archive, error) {
+// Export writes an archive of the entries of these kinds that this process has used. keyOf
+// gives an entry's key in the archive, where it is to say less than its own.
+func (c *Cache) Export(ctx context.Context, w io.Writer, kinds []string, keyOf func(kind, key string) string) (Archive, error) {
 	a := Archive{Platform: runtime.GOOS + "/" + runtime.GOARCH, Format: archiveFormat}
-	contents, err := c.portables(&a, kinds)
+	contents, err := c.portables(&a, kinds, keyOf)
 	if err == nil {
 		err = a.write(ctx, w, contents)
 	}
@@ -84,7 +85,7 @@ func (c *Cache) Export(ctx context.Context, w io.Writer, kinds ...string) (Archi
 }
 
 // portables lists what this process has used, and where its contents are, by digest.
-func (c *Cache) portables(a *Archive, kinds []string) (contents map[string]string, err error) {
+func (c *Cache) portables(a *Archive, kinds []string, keyOf func(kind, key string) string) (contents map[string]string, err error) {
 	if c.live.refused != nil {
 		return nil, fmt.Errorf("it can't be written to, so nothing tells what was used: %w", c.live.refused)
 	}
@@ -105,7 +106,7 @@ func (c *Cache) portables(a *Archive, kinds []string) (contents map[string]strin
 		if err != nil {
 			return nil, fmt.Errorf("%s %q: %w", p.Kind, e.key, err)
 		}
-		if p.Key = e.key; !p.Tree {
+		if p.Key = keyOf(p.Kind, e.key); !p.Tree {
 			digest := filepath.Base(e.blob)
 			p.Files, contents[digest] = []manifestFile{{SHA256: digest, Size: e.size}}, e.blob
 		} else {

@@ -23,6 +23,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func ownKey(_, key string) string { return key }
+
 // exported is an archive of a blob and a tree, which share a content.
 func exported(t *testing.T, c *Cache) []byte {
 	t.Helper()
@@ -40,7 +42,7 @@ func exported(t *testing.T, c *Cache) []byte {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	a, err := c.Export(t.Context(), &out, "wheel", "runtime")
+	a, err := c.Export(t.Context(), &out, []string{"wheel", "runtime"}, ownKey)
 	if err != nil || len(a.Entries) != 2 {
 		t.Fatal(a, err)
 	}
@@ -141,7 +143,7 @@ func TestACorruptEntryIsNotExported(t *testing.T) {
 	if err := errors.Join(err, os.Chmod(path, 0o600), os.WriteFile(path, []byte("evil"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := c.Export(t.Context(), io.Discard, "wheel"); err == nil || !strings.Contains(err.Error(), `wheel "six"`) {
+	if a, err := c.Export(t.Context(), io.Discard, []string{"wheel"}, ownKey); err == nil || !strings.Contains(err.Error(), `wheel "six"`) {
 		t.Error(a, err)
 	}
 }

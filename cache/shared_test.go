@@ -237,7 +237,7 @@ func TestAnImportThatIsKilled(t *testing.T) {
 		must(t, err)
 	}
 	var archive bytes.Buffer
-	_, err := from.Export(t.Context(), &archive, "blob", "tree")
+	_, err := from.Export(t.Context(), &archive, []string{"blob", "tree"}, ownKey)
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "cache")
 	must(t, os.WriteFile(dir+".archive", archive.Bytes(), 0o600))

@@ -68,7 +68,7 @@ func TestImportedPackages(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	var out bytes.Buffer
-	if _, err := c.Export(t.Context(), &out, deno.Portable...); err != nil {
+	if _, err := c.Export(t.Context(), &out, deno.Portable, e.PortableKey); err != nil {
 		t.Fatal(err)
 	}
 	archive := out.Bytes()

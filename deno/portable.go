@@ -8,10 +8,15 @@ import (
 
 	"rillbox/cache"
 	"rillbox/deno/binary"
+	"rillbox/deno/modules"
 )
 
 // Portable are the cache's kinds of what programs need that were fetched, and not made here.
 var Portable = []string{"runtime", "modules"}
+
+// PortableKey is the key of an entry in an archive: nothing in it comes from a secret of the
+// configuration.
+func (e *Engine) PortableKey(kind, key string) string { return modules.PortableKey(kind, key) }
 
 // Admit judges an entry of an archive of the cache's: store stores it, and is nil for one
 // that is left out, of which note says why. The error is cache.ErrNotPortable for what is

@@ -74,7 +74,7 @@ func TestImportedPackages(t *testing.T) {
 			}
 			var out bytes.Buffer
 			if err == nil {
-				_, err = from.Export(t.Context(), &out, row.kind)
+				_, err = from.Export(t.Context(), &out, []string{row.kind}, site.PortableKey)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -24,8 +24,22 @@ var Portable = []string{runtimeKind, planKind, gateway.WheelKind}
 // importedKey is the key of an imported plan for requirements with a digest. It is used
 // whatever index this machine is configured for, where that has no plan of its own.
 func (e *Engine) importedKey(requirements string) string {
-	return fmt.Sprintf("%s%s/imported/%v/%s", planPrefix, Version, e.o.Policy.MinReleaseAge, requirements)
+	return fmt.Sprintf("%s%s/%s/%v/%s", planPrefix, Version, importedOrigin, e.o.Policy.MinReleaseAge, requirements)
 }
+
+// PortableKey is the key of an entry in an archive: a plan's does without what tells the
+// index, which is made of passwords too.
+func (e *Engine) PortableKey(kind, key string) string {
+	rest, isPlan := strings.CutPrefix(key, planPrefix)
+	if parts := strings.Split(rest, "/"); kind == planKind && isPlan && len(parts) == 4 {
+		parts[1] = importedOrigin
+		return planPrefix + strings.Join(parts, "/")
+	}
+	return key
+}
+
+// importedOrigin stands for the index and the CDN in the keys of imported plans.
+const importedOrigin = "imported"
 
 // Admit judges an entry of an archive of the cache's: store stores it, and is nil for one
 // that is left out, of which note says why. The error is cache.ErrNotPortable for what is
@@ -98,8 +112,7 @@ func (e *Engine) admitPlan(a *cache.Archive, p cache.Portable) (func(context.Con
 	if parts[0] != Version {
 		return nil, fmt.Sprintf("packages for Pyodide %.40q are left out: this version of Rillbox has %s", parts[0], Version), nil
 	}
-	imported := strings.HasPrefix(p.Key, strings.TrimSuffix(e.importedKey(""), "/")+"/")
-	if e.o.Policy.MinReleaseAge > 0 && parts[2] != policyKey(e.o.Policy) && !imported {
+	if age := e.o.Policy.MinReleaseAge; age > 0 && parts[2] != policyKey(e.o.Policy) && parts[2] != age.String() {
 		return nil, fmt.Sprintf("packages of Python are left out: they were chosen under other settings, and min_release_age asks for %v here", e.o.Policy.MinReleaseAge), nil
 	}
 	text, err := os.ReadFile(a.Path(p.Files[0].SHA256))

@@ -81,8 +81,9 @@ their registry gave. If one is refused, nothing is taken.`,
 // portable are the kinds of the cache's entries that are exported.
 var portable = slices.Concat(deno.Portable, pyodide.Portable, []string{programKind})
 
-// importer is an engine whose packages can be imported.
+// importer is an engine whose packages can be exported and imported.
 type importer interface {
+	PortableKey(kind, key string) string
 	Admit(a *cache.Archive, p cache.Portable) (store func(context.Context) error, note string, err error)
 }
 
@@ -126,7 +127,7 @@ func (a *app) export(cmd *cobra.Command, f *runFlags, args []string, withoutRunt
 		}
 	}
 	kinds := slices.DeleteFunc(slices.Clone(portable), func(kind string) bool { return withoutRuntimes && kind == "runtime" })
-	return a.writeArchive(ctx, engines.cache, f.out, kinds)
+	return a.writeArchive(ctx, engines, f.out, kinds)
 }
 
 // fetchFor has all fetched that a program needs.
@@ -175,14 +176,14 @@ func (n *named) label() string {
 }
 
 // writeArchive writes the file of an export, which is whole once it is there.
-func (a *app) writeArchive(ctx context.Context, store *cache.Cache, path string, kinds []string) (err error) {
+func (a *app) writeArchive(ctx context.Context, e *engines, path string, kinds []string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	defer os.Remove(f.Name())
 	digest := sha256.New()
-	archive, err := store.Export(ctx, io.MultiWriter(f, digest), kinds...)
+	archive, err := e.cache.Export(ctx, io.MultiWriter(f, digest), kinds, e.portableKey)
 	st, statErr := f.Stat()
 	err = errors.Join(err, statErr, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
@@ -248,6 +249,16 @@ func (a *app) importArchive(cmd *cobra.Command, path, digest string) error {
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d entries imported\n", taken)
 	return err
+}
+
+// portableKey is the key that an entry has in an archive.
+func (e *engines) portableKey(kind, key string) string {
+	for _, t := range e.Toolchains() {
+		if of, ok := t.(importer); ok {
+			key = of.PortableKey(kind, key)
+		}
+	}
+	return key
 }
 
 // admit has the engine judge an entry whose it is.

@@ -41,6 +41,15 @@ func importedKey(key string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
+// PortableKey is the key that a plan has in an archive: without what tells the registries,
+// which is made of passwords too. Those of other entries are their own.
+func PortableKey(kind, key string) string {
+	if other, err := importedKey(key); kind == planKind && err == nil {
+		return other
+	}
+	return key
+}
+
 // imported gives the directory of the imported plan for a key, empty if there is none or
 // one of this machine's own.
 func (pl *Planner) imported(key string) string {
