@@ -37,9 +37,9 @@ func newExportCommand(a *app) *cobra.Command {
 		Short: "Write all that programs need into a file, for a machine without a network",
 		Long: `Write what programs need to run offline into one file: the runtimes, the install
 plans, and the packages that these name. PROGRAM is what rillbox run takes: a
-file, a directory, a URL, npm:NAME, pypi:NAME. What is missing in the cache is
-fetched; none of the programs' code runs. The programs themselves are not in the
-file, but for those at URLs.
+file, a directory, a URL, npm:NAME, pypi:NAME; give flags as for the run. What is
+missing in the cache is fetched; none of the programs' code runs. The programs
+themselves are not in the file, except those at URLs.
 
 It prints the file's SHA-256. rillbox cache import asks for that: take it to the
 other machine by another way than the file.
@@ -99,6 +99,9 @@ func (a *app) export(cmd *cobra.Command, f *runFlags, args []string, withoutRunt
 		}
 		if program.notebook != nil {
 			return usageError{fmt.Errorf("%s: notebooks can't be exported, as each cell finds its packages when it runs: export a program that imports the same", arg)}
+		}
+		if cmd.Flags().Changed("permissions") { // they say where it may import from
+			a.config.permit(program.Language, f.permissions)
 		}
 		programs = append(programs, program)
 	}
