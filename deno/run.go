@@ -72,7 +72,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 		}
 	}
 	if p.FetchOnly {
-		lock, err := install.LockFile(p.Manifest.Lock.Deno)
+		lock, err := install.LockFile(p.Manifest.Lock)
 		return job.Result{Status: job.Completed, Packages: install.Packages, Installing: installing, Notes: notFetched(m), Lock: lock}, err
 	}
 	var files []string

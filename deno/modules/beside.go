@@ -129,9 +129,10 @@ func (m *Module) reach(name string, names names, files map[string][]byte, scanne
 	own := append(m.Imports, calledBy(m.Code)...)
 	m.Imports = nil
 	for queue := []imports{{name, own}}; len(queue) > 0; queue = queue[1:] {
+		scopes := names.scopesOf(queue[0].file)
 		for _, specifier := range queue[0].all {
 			from := queue[0].file
-			meaning, named, reason := names.find(from, specifier)
+			meaning, named, reason := names.find(scopes, specifier)
 			switch {
 			case reason != "":
 				m.Refused = append(m.Refused, fmt.Sprintf("import %q: %s", specifier, reason))

@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -54,49 +55,85 @@ type meaning struct {
 	scope  string // where it does, a path from there or a URL; empty means everywhere
 }
 
-// find gives what a specifier stands for in a module. found is false for one that stands
-// for itself; reason says why it stands for nothing.
-func (n names) find(file, specifier string) (m meaning, found bool, reason string) {
+// scope is an import map that holds in some modules.
+type scope struct {
+	at      string // a path from where the program's files are, or a URL; empty means everywhere
+	imports map[string]string
+	// patterns are the keys that have a "*".
+	patterns []string
+}
+
+func newScope(at string, imports map[string]string) scope {
+	s := scope{at: at, imports: imports}
+	for name := range imports {
+		if strings.Contains(name, "*") {
+			s.patterns = append(s.patterns, name)
+		}
+	}
+	return s
+}
+
+// scopesOf are those that hold in a module, the first that has a specifier decides.
+func (n names) scopesOf(file string) (scopes []scope) {
+	for _, at := range slices.SortedFunc(maps.Keys(n.scopes), func(a, b string) int { return len(b) - len(a) }) {
+		place := n.place(at)
+		if place == "./" || place == "./"+file || strings.HasSuffix(place, "/") && strings.HasPrefix("./"+file, place) {
+			scopes = append(scopes, newScope(place, n.scopes[at]))
+		}
+	}
+	return append(scopes, newScope("", n.imports))
+}
+
+// find gives what a specifier stands for in a module that has these scopes. found is false
+// for one that stands for itself; reason says why it stands for nothing.
+func (n names) find(scopes []scope, specifier string) (m meaning, found bool, reason string) {
 	if isRelative(specifier) || strings.HasPrefix(specifier, "/") {
 		return m, false, ""
 	}
-	scopes := slices.SortedFunc(maps.Keys(n.scopes), func(a, b string) int { return len(b) - len(a) })
-	for _, scope := range append(scopes, "") {
-		imports := n.imports
-		if scope != "" {
-			imports = n.scopes[scope]
-			if scope = n.place(scope); scope == "" || scope != "./"+file && !strings.HasSuffix(scope, "/") || scope != "./" && !strings.HasPrefix("./"+file, scope) {
-				continue
+	for _, scope := range scopes {
+		target, ok := scope.mapped(specifier)
+		if !ok {
+			continue
+		}
+		m = meaning{target, scope.at}
+		if isRelative(target) {
+			if m.target = n.place(target); m.target == "" {
+				return m, true, "the project has it stand for " + target + ", which is outside of the program's directory: it can be imported in a workspace that has both"
 			}
 		}
-		if target, ok := mapped(imports, specifier); ok {
-			m = meaning{target, scope}
-			if isRelative(target) {
-				if m.target = n.place(target); m.target == "" {
-					return m, true, "the project has it stand for " + target + ", which is outside of the program's directory: it can be imported in a workspace that has both"
-				}
-			}
-			return m, true, ""
-		}
+		return m, true, ""
 	}
 	s, err := ParseSpecifier(specifier)
 	if err == nil && s.Scheme == "npm" && s.Version == "" && strings.HasPrefix(specifier, "npm:") { // its version is the project's
-		if target, ok := mapped(n.imports, s.Name+s.Path); ok && strings.HasPrefix(target, "npm:"+s.Name+"@") {
+		if target, ok := (scope{imports: n.imports}).mapped(s.Name + s.Path); ok && strings.HasPrefix(target, "npm:"+s.Name+"@") {
 			return meaning{target, ""}, true, ""
 		}
 	}
-	return m, false, n.refusal(specifier)
-}
-
-// refusal says why a specifier that stands for nothing can't be looked for in a registry.
-func (n names) refusal(specifier string) string {
-	for name, reason := range n.refused {
-		if rest, is := strings.CutPrefix(specifier, name); is && !slices.Contains(builtins, specifier) &&
-			(rest == "" || rest[0] == '/' || strings.HasSuffix(name, "/")) {
-			return reason
+	if slices.Contains(builtins, specifier) {
+		return m, false, ""
+	}
+	for part := range beginnings(specifier) { // why it can't be looked for in a registry
+		if reason := n.refused[part]; reason != "" {
+			return m, false, reason
 		}
 	}
-	return ""
+	return m, false, ""
+}
+
+// beginnings are a specifier and what is left of it without its last parts, with and
+// without the slash at their end: "a/b", "a/", "a".
+func beginnings(specifier string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(specifier) {
+			return
+		}
+		for end := len(specifier); ; {
+			end = strings.LastIndexByte(specifier[:end], '/')
+			if end < 0 || !yield(specifier[:end+1]) || !yield(specifier[:end]) {
+				return
+			}
+		}
+	}
 }
 
 // place is where something is by its path from the program's directory: a path from where
@@ -119,28 +156,29 @@ func (n names) place(target string) string {
 }
 
 // mapped looks a specifier up as import maps do: by its whole, then by the longest
-// beginning that has an entry.
-func mapped(imports map[string]string, specifier string) (target string, ok bool) {
-	if target, ok := imports[specifier]; ok && !strings.Contains(specifier, "*") {
-		return target, true
+// beginning that has an entry. An entry with "*" stands in for what is in its place.
+func (s scope) mapped(specifier string) (target string, ok bool) {
+	if strings.Contains(specifier, "*") {
+		return "", false
 	}
 	longest := -1
-	for key, value := range imports {
-		before, after, pattern := strings.Cut(key, "*")
-		rest, fits := strings.CutPrefix(specifier, before)
-		if pattern {
-			rest, fits = strings.CutSuffix(rest, after)
-			fits = fits && len(specifier) >= len(key) && strings.HasPrefix(specifier, before)
-			value = strings.Replace(value, "*", rest, 1)
-		} else if strings.HasSuffix(key, "/") {
-			value += rest
-		} else if fits && strings.HasPrefix(rest, "/") && (strings.HasPrefix(value, "npm:") || strings.HasPrefix(value, "jsr:")) {
-			value += rest
-		} else {
-			fits = false
+	for part := range beginnings(specifier) {
+		value, there := s.imports[part]
+		rest := specifier[len(part):]
+		isPackage := strings.HasPrefix(value, "npm:") || strings.HasPrefix(value, "jsr:")
+		if there && (rest == "" || strings.HasSuffix(part, "/") || isPackage) {
+			target, ok, longest = value+rest, true, len(part)
+			break
 		}
-		if fits && len(before) > longest {
-			target, ok, longest = value, true, len(before)
+	}
+	if longest == len(specifier) {
+		return target, ok
+	}
+	for _, pattern := range s.patterns {
+		before, after, _ := strings.Cut(pattern, "*")
+		if len(before) > longest && len(specifier) >= len(pattern) && strings.HasPrefix(specifier, before) && strings.HasSuffix(specifier, after) {
+			rest := specifier[len(before) : len(specifier)-len(after)]
+			target, ok, longest = strings.Replace(s.imports[pattern], "*", rest, 1), true, len(before)
 		}
 	}
 	return target, ok
@@ -152,9 +190,15 @@ func (n names) mentions(file, code string) (files []string) {
 	if len(n.imports) == 0 && len(n.scopes) == 0 {
 		return nil
 	}
+	scopes := n.scopesOf(file)
 	for _, found := range aString().FindAllStringSubmatch(code, -1) {
-		if m, ok, reason := n.find(file, found[1]); ok && reason == "" && isRelative(m.target) {
-			files = append(files, meant("", m.target)...)
+		for _, scope := range scopes {
+			if target, ok := scope.mapped(found[1]); ok {
+				if target = n.place(target); target != "" {
+					files = append(files, meant("", target)...)
+				}
+				break
+			}
 		}
 	}
 	return files

@@ -52,7 +52,7 @@ func TestWhatNamesStandFor(t *testing.T) {
 		{"main.ts", "@", "", "", "", ""},
 	} {
 		p.Path = row.path
-		got, found, reason := namesOf(p).find(row.file, row.specifier)
+		got, found, reason := namesOf(p).find(namesOf(p).scopesOf(row.file), row.specifier)
 		if reason != row.reason || reason == "" && (got.target != row.target || got.scope != row.scope || found != (row.target != "")) {
 			t.Errorf("%q in %s stands for %+v, %v, %q", row.specifier, row.file, got, found, reason)
 		}

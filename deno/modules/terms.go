@@ -72,6 +72,9 @@ func (t Terms) locked(roots []Specifier) (lockFile, error) {
 		keys := []string{wanted}
 		if _, exact := all.NPM[wanted]; !exact {
 			name, version := splitKey(wanted)
+			if len(named[name]) > 100 || version == "" && len(named[name]) > 1 { // Deno says which
+				return
+			}
 			keys = slices.DeleteFunc(slices.Clone(named[name]), func(key string) bool {
 				_, other := splitKey(key)
 				return version != "" && other != version
@@ -255,11 +258,12 @@ func (t Terms) writeConfig(dir string) error {
 	return nil
 }
 
-// LockFile is a lock file for the project: what is in the one that it has, and the plan's.
-func (p Plan) LockFile(before json.RawMessage) ([]byte, error) {
+// LockFile is a lock file for the project: what is in the one of Deno's that it has, and
+// the plan's.
+func (p Plan) LockFile(before job.Lock) ([]byte, error) {
 	sections := map[string]json.RawMessage{}
-	if before != nil {
-		if err := json.Unmarshal(before, &sections); err != nil {
+	if before.Deno != nil && !before.Foreign {
+		if err := json.Unmarshal(before.Deno, &sections); err != nil {
 			return nil, fmt.Errorf("read the lock file: %w", err)
 		}
 	}

@@ -42,9 +42,10 @@ type Lock struct {
 	// Deno is a lock file in Deno's form: versions and digests of npm's and JSR's packages,
 	// and of URLs.
 	Deno json.RawMessage `json:"deno,omitempty"`
-	// Python are Python's packages. Foreign says that another program wrote their file.
-	Python  []LockedPackage `json:"python,omitempty"`
-	Foreign bool            `json:"foreign,omitempty"`
+	// Python are Python's packages.
+	Python []LockedPackage `json:"python,omitempty"`
+	// Foreign says that the file is none that Rillbox adds packages to.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // LockedPackage is a version of a Python package, by its normalised name.

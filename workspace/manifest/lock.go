@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"rillbox/supervisor/job"
 )
 
 // maxLock is how many bytes a lock file may have.
@@ -50,6 +52,12 @@ func (r *reader) denoLock() error {
 	return nil
 }
 
+// Bounds of package-lock.json: each dependency is looked for at each level of its path.
+const (
+	maxEdges = 200_000
+	maxPlace = 1000 // bytes of a package's path
+)
+
 // npmLocked is a package of package-lock.json.
 type npmLocked struct {
 	Name                 string            `json:"name"`
@@ -86,6 +94,13 @@ func (r *reader) packageLock(at string, text []byte) error {
 	if lock.Packages == nil {
 		r.note("%s is not honoured: it has the form of version %d, and 2 and 3 are read; npm install writes it anew", r.called(at), lock.Form)
 		return nil
+	}
+	edges := 0
+	for place, pkg := range lock.Packages {
+		edges += len(pkg.Dependencies) + len(pkg.DevDependencies) + len(pkg.OptionalDependencies) + len(pkg.PeerDependencies)
+		if edges > maxEdges || len(place) > maxPlace {
+			return fmt.Errorf("%s has more than %d dependencies, or a package at a path of more than %d bytes, and is not read", r.called(at), maxEdges, maxPlace)
+		}
 	}
 	// find gives the package that a name is at a place of the tree.
 	find := func(place, name string) (pkg npmLocked, ok bool) {
@@ -148,6 +163,6 @@ func (r *reader) packageLock(at string, text []byte) error {
 		npm[key] = locked
 	}
 	converted, err := json.Marshal(map[string]any{"version": "5", "specifiers": specifiers, "npm": npm})
-	r.m.Lock.File, r.m.Lock.Deno = r.called(at), converted
+	r.m.Lock = job.Lock{File: r.called(at), Deno: converted, Foreign: true}
 	return err
 }

@@ -44,6 +44,7 @@ func TestWhichLockFileHolds(t *testing.T) {
 		{"-- package-lock.json --\n{\"lockfileVersion\": 1}", "", "form of version 1", ""},
 		{"-- package-lock.json --\n[]", "", "", "no lock file of npm's"},
 		{"-- deno.lock --\n{", "", "", "deno.lock is no JSON"},
+		{"-- package-lock.json --\n{\"packages\": {\"" + strings.Repeat("node_modules/a/", 100) + "\": {}}}", "", "", "a package at a path of more than 1000 bytes"},
 	} {
 		m, notes, err := Read(filesOf(row.files), "a/main.ts", "", job.TypeScript)
 		if row.err != "" {

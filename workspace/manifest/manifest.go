@@ -22,9 +22,10 @@ import (
 
 // Bounds of what is read.
 const (
-	maxFile    = 1 << 20 // bytes of a manifest
-	maxFiles   = 1000    // that are asked for
-	maxEntries = 5000    // names in all manifests together
+	maxFile     = 1 << 20 // bytes of a manifest
+	maxFiles    = 1000    // that are asked for
+	maxEntries  = 5000    // names in all manifests together
+	maxPatterns = 100     // of these, that have a "*"
 )
 
 // Project finds the directory whose manifests are a program's: the root of its
@@ -74,6 +75,10 @@ type reader struct {
 	notes []string
 	files int
 	names int
+	// patterns is how many names have a "*": each is compared with each import.
+	patterns int
+	// required are the names of Python's requirements.
+	required map[string]bool
 	// What deno.json says of lock files: that there is none, or where it is.
 	noLock bool
 	lockAt string
@@ -147,9 +152,16 @@ func (r *reader) counted(more int) error {
 
 // add maps a name unless a nearer manifest does.
 func (r *reader) add(to map[string]string, name, target string) {
-	if _, nearer := to[name]; !nearer {
-		to[name] = target
+	if _, nearer := to[name]; nearer {
+		return
 	}
+	if strings.Contains(name, "*") {
+		if r.patterns++; r.patterns > maxPatterns {
+			r.note("%.200q is not honoured: the project has more than %d names with *", name, maxPatterns)
+			return
+		}
+	}
+	to[name] = target
 }
 
 // refuse says why a name can't be had.

@@ -158,14 +158,14 @@ func (r *reader) require(text, file string, optional bool) {
 			return
 		}
 	}
-	if optional && slices.ContainsFunc(r.m.Requirements, func(other string) bool {
-		return normalised(aRequirement.FindStringSubmatch(other)[1]) == name
-	}) {
+	if r.required == nil {
+		r.required = map[string]bool{}
+	}
+	if optional && r.required[name] || slices.Contains(r.m.Requirements, text) {
 		return
 	}
-	if !slices.Contains(r.m.Requirements, text) {
-		r.m.Requirements = append(r.m.Requirements, text)
-	}
+	r.required[name] = true
+	r.m.Requirements = append(r.m.Requirements, text)
 }
 
 var hashOption = regexp.MustCompile(`[ \t]+--hash[= \t][ \t]*(?:sha256:([0-9a-f]{64})|\S+)`)
