@@ -478,7 +478,12 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt:
     if unbuilt:
         return f"{unbuilt}."
     if sources:
-        return f"{requirement} can't be installed: the package index has its source only, no wheel."
+        if newest := newest_source(Requirement(requirement.name), files):
+            _, version = parse_sdist_filename(newest["filename"])
+            what, advice = "no such version", f"; version {version} can be built here"
+        else:
+            what, advice = f"its source only, and none for Python {platform.python_version()}", ""
+        return f"{requirement}: the package index has {what}{advice}."
     return f"{requirement}: the package index has no files of it."
 
 
