@@ -182,8 +182,10 @@ func (f *fetcher) explainUnverified(err error, key string) error {
 	return &PackageError{fmt.Sprintf("%s: an earlier version of Rillbox left it in the cache without what it takes to verify it; fetch it again, once, where the network can be used", strings.Join(texts(f.roots), ", ")), err}
 }
 
-// Key describes all that decides what specifiers resolve to; the number is that of
-// Plan's form.
+// form is what plans are made by; the number is that of Plan's own form.
+func (pl *Planner) form() string { return "deno " + pl.Version + " form 5" }
+
+// Key describes all that decides what specifiers resolve to.
 func (f *fetcher) Key() string {
 	registry := sha256.New()
 	env, _ := fetchEnv("")
@@ -198,7 +200,7 @@ func (f *fetcher) Key() string {
 			registry.Write(text)
 		}
 	}
-	key := fmt.Sprintf("5\ndeno %s\nregistries %x\nage %v\n%s\n%s", f.Version, registry.Sum(nil), f.Policy.MinReleaseAge,
+	key := fmt.Sprintf("%s\nregistries %x\nage %v\n%s\n%s", f.form(), registry.Sum(nil), f.Policy.MinReleaseAge,
 		strings.Join(f.imports, "\n"), strings.Join(texts(f.roots), "\n"))
 	if lock := f.locked.text(); lock != nil || f.terms.Overrides != nil {
 		key += fmt.Sprintf("\nlock %x overrides %x", sha256.Sum256(lock), sha256.Sum256(f.terms.Overrides))
