@@ -85,7 +85,7 @@ func (pl *Planner) Admit(a *cache.Archive, p cache.Portable) (store func(context
 	}
 	lines := strings.Split(key, "\n")
 	if lines[0] != pl.form() {
-		return nil, fmt.Sprintf("packages of %.60q are left out: this version of Rillbox has %s", lines[0], pl.form()), nil
+		return nil, fmt.Sprintf("packages of %.60q are left out: this version of Rillbox has Deno %s", lines[0], pl.Version), nil
 	}
 	if age := fmt.Sprintf("age %v", pl.Policy.MinReleaseAge); lines[2] != age {
 		return nil, fmt.Sprintf("packages of npm and JSR are left out: they were chosen with the minimum release %.60s, and min_release_age asks for %v here", lines[2], pl.Policy.MinReleaseAge), nil
