@@ -105,7 +105,7 @@ func (f *follower) mentions(file, code string) (files []string) {
 	old := len(f.roots)
 	if onPath.MatchString(code) {
 		named := near(file, code)
-		f.roots = append(f.roots, named...)
+		f.roots = append(f.roots, named[:min(len(named), maxRoots-len(f.roots))]...)
 		if looks {
 			folders = append(folders, named...)
 		}
@@ -120,7 +120,7 @@ func (f *follower) mentions(file, code string) (files []string) {
 			files = append(files, filesOf(root, module)...)
 		}
 	}
-	f.modules = append(f.modules, modules...)
+	f.modules = append(f.modules, modules[:min(len(modules), maxImports-len(f.modules))]...)
 	for _, folder := range folders {
 		for _, root := range f.roots {
 			if folder := path.Join(root, folder); folder != "." && !leadsOut(folder) && !slices.Contains(f.whole, folder) {
@@ -160,8 +160,13 @@ func near(file, code string) (named []string) {
 	}
 }
 
-// maxNamed is how many directories are looked through for what one file imports.
-const maxNamed = 100
+// A program's modules are looked for in so many directories, of which one file may name
+// so many, and so many names are looked for in those that are told of later.
+const (
+	maxRoots   = 30
+	maxNamed   = 20
+	maxImports = 10000
+)
 
 // texts are the literals in a piece of code, as what may be put to a path.
 func texts(code string) (found []string) {

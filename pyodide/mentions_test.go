@@ -1,6 +1,7 @@
 package pyodide
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"rillbox/supervisor/job"
@@ -69,6 +70,20 @@ func TestMentionsGrow(t *testing.T) {
 	tell("p/__init__.py", "import pkgutil")
 	if files := tell("p/q/__init__.py", ""); !slices.Contains(files, "p/q/*.py") {
 		t.Errorf("a package in one that is looked through: %q", files)
+	}
+}
+
+// TestMentionsAreBounded: a file that names all it can costs no more than its size.
+func TestMentionsAreBounded(t *testing.T) {
+	tell := mentions()
+	var code strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&code, "import m%d\nsys.path.insert(0, 'd%d')\n", i, i)
+	}
+	for _, file := range []string{"main.py", "a/b.py", "c.py"} {
+		if files := tell(file, code.String()); len(files) > 2*(maxRoots+2)*(5000+maxImports) {
+			t.Errorf("%s mentions %d files", file, len(files))
+		}
 	}
 }
 
