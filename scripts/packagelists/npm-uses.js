@@ -46,7 +46,7 @@ const generator = new m.SourceMapGenerator({ file: "a.js" });
 generator.addMapping({ generated: { line: 1, column: 0 } });
 is(JSON.parse(generator.toString()).version === 3);
 // has-flag
-is(d("x", ["--x"]));
+is(d("xx", ["--xx"]));
 // readable-stream
 const chunks = await m.Readable.from(["a", "b"]).toArray();
 is(chunks.join("") === "ab");
@@ -95,7 +95,7 @@ is(d("a/b/*.js") === "a/b");
 // iconv-lite
 is(d.decode(d.encode("é", "latin1"), "latin1") === "é");
 // string_decoder
-is(new m.StringDecoder("utf8").write(new TextEncoder().encode("é")) === "é");
+is(new m.StringDecoder("utf8").write(Buffer.from("é")) === "é");
 // js-yaml
 is((m.load ?? d.load)("a: [1, 2]").a.length === 2);
 // isarray
