@@ -16,9 +16,9 @@ let last: NativeCode | undefined;
 /** Names a file of native code by its package, if it is in one. */
 export function nativeCodeAt(path: string, refused: boolean): NativeCode {
   const file = path.slice(path.lastIndexOf("/") + 1);
-  const owner = /\/npm\/.*?((?:@[^/]+\/)?[^/]+)\/\d+\.\d+\.\d+[^/]*\//.exec(
-    path,
-  );
+  const owner =
+    /(?:^npm:|\/npm\/.*?)((?:@[^/]+\/)?[^/@]+)[@/]\d+\.\d+\.\d+[^/]*\//
+      .exec(path);
   return { name: owner ? `${file} of ${owner[1]}` : file, refused };
 }
 
