@@ -23,8 +23,8 @@ func moduleProgram(name string) (string, error) {
 	if !moduleName.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a module: want json.tool, pytest", name)
 	}
-	// What is imported tells which packages it needs.
-	return fmt.Sprintf("if 0: import %s.__main__\nimport runpy; runpy._run_module_as_main(%[1]q)\n", name), nil
+	// The function is never called: what it imports tells which packages are needed.
+	return fmt.Sprintf("def needs(): import %s.__main__\nimport runpy; runpy._run_module_as_main(%[1]q)\n", name), nil
 }
 
 // withCommand gives a program that runs a package's command its code and its packages.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.util import resolve_name
 
 # Calls whose first argument names a module, by the last part of their name.
-IMPORTERS = {"import_module", "__import__", "find_spec", "run_module"}
+IMPORTERS = {"import_module", "__import__", "find_spec", "run_module", "_run_module_as_main"}
 # Methods of paths that lead to the same place.
 SAME = {"resolve", "absolute", "as_posix", "__str__", "expanduser"}
 # Functions that do.
