@@ -247,7 +247,8 @@ func (c *Child) Stdin() io.WriteCloser {
 func (c *Child) Place(entries int) { c.placed.Add(int64(entries)) }
 
 // Frames is the child's fd 3; it ends when no process of the child's has it
-// open any more. All of it must be read, or a child that writes there waits.
+// open any more. All of it must be read, or a child that writes there waits; what is not
+// read a second after Wait is lost.
 func (c *Child) Frames() io.Reader { return c.frames }
 
 // Attach gives the child to a run: from here on its output is kept and emitted,
@@ -434,6 +435,7 @@ func (c *Child) Wait() Exit {
 	c.attached.Wait()
 	late.Stop()
 	defer closeFiles(c.out.file, c.err.file)
+	time.AfterFunc(drainTime, func() { _ = c.frames.Close() }) // which who read enough has left open
 
 	exit := Exit{
 		CPU:        c.end.cpu,
