@@ -176,6 +176,7 @@ func (p Plan) Complete() error {
 // they are still what the registry signed.
 func (f *fetcher) explainUnverified(err error, key string) error {
 	var missing *PackageError
+	key = strings.Replace(key, f.form(), "deno "+f.Version, 1) // as it was then
 	if !errors.As(err, &missing) || !errors.Is(err, egress.ErrOffline) && !f.Policy.NoFetch || !f.Cache.Has("plan", key) {
 		return err
 	}
