@@ -75,7 +75,7 @@ func TestMentionsGrow(t *testing.T) {
 
 // TestMentionsAreBounded: a file that names all it can costs no more than its size.
 func TestMentionsAreBounded(t *testing.T) {
-	tell := mentions()
+	tell := mentions(job.Program{})
 	var code strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&code, "import m%d\nsys.path.insert(0, 'd%d')\n", i, i)
