@@ -110,6 +110,7 @@ func TestPackageErrors(t *testing.T) {
 		{"not a requirement", "1", []string{"not a requirement!!"}, "not a requirement"},
 		{"native only", "1", []string{"torch"}, "torch can't run in WebAssembly: it is native code, and the package index has wheels for Linux"},
 		{"native dependency", "1", []string{"polars"}, "the package index has only native code"},
+		{"native but for a pre-release", "1", []string{"watchfiles"}, "watchfiles: the package index has only native code for it. watchfiles"},
 		{"http wheel", "1", []string{"http://127.0.0.1:1/x-1.0-py3-none-any.whl"}, "https"},
 		{"file wheel", "1", []string{"file:///etc/x-1.0-py3-none-any.whl"}, "x-1.0"},
 		{"inline metadata", "# /// script\n# dependencies = 3\n# ///\n", nil, "not a list of strings"},

@@ -35,6 +35,7 @@ from micropip._vendored.packaging.src.packaging.utils import (
     canonicalize_name,
     parse_sdist_filename,
 )
+from micropip._vendored.packaging.src.packaging.version import Version
 from micropip.wheelinfo import WheelInfo
 from pyodide.ffi import JsException
 from pyodide.http import pyfetch
@@ -443,27 +444,30 @@ def newest_source(requirement: Any, files: list[dict[str, Any]]) -> dict[str, An
 def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt: str) -> str:
     """Why none of an index page's files fits a requirement, and what would."""
     also = f" {unbuilt}." if unbuilt else ""
-    wheels: dict[str, list[str]] = {}
-    sources = False
+    wheels: dict[Version, list[str]] = {}
+    sources: set[Version | None] = set()
     usable = set()
     for file in files:
         filename = file["filename"]
         if not filename.endswith(".whl"):
-            sources = True
+            sources.add(_version_of_source(filename))
             continue
         try:
             _, version, _, tags = parse_wheel_filename(filename)
         except ValueError:
             continue
-        wheels.setdefault(str(version), []).extend(tag.platform for tag in tags)
+        wheels.setdefault(version, []).extend(tag.platform for tag in tags)
         try:
             check_compatible(filename)
             usable.add(version)
         except ValueError:
             continue
-    matching = [v for v in wheels if requirement.specifier.contains(v, prereleases=True)]
-    if usable and not any(requirement.specifier.contains(v, prereleases=True) for v in usable):
-        what = "has only native code for it" if matching else "has no such version"
+    # Pre-releases fit only where nothing else does.
+    fitting = set(requirement.specifier.filter((sources | wheels.keys()) - {None}))
+    if usable and not usable & fitting:
+        what = "has only its source" if sources & fitting else "has no such version"
+        if wheels.keys() & fitting:
+            what = "has only native code for it"
         newest = max(usable)
         advice = f"; version {newest} runs here" if any(newest.release) else ""
         return f"{requirement}: the package index {what}{advice}.{also}"
@@ -485,6 +489,13 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt:
             what, advice = f"its source only, and none for Python {platform.python_version()}", ""
         return f"{requirement}: the package index has {what}{advice}."
     return f"{requirement}: the package index has no files of it."
+
+
+def _version_of_source(filename: str) -> Version | None:
+    try:
+        return parse_sdist_filename(filename)[1]
+    except (InvalidSdistFilename, InvalidVersion):
+        return None
 
 
 def _platform(tag: str) -> str:
