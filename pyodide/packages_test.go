@@ -73,6 +73,13 @@ func TestIndexPackages(t *testing.T) {
 			}) {
 				t.Errorf("packages %+v lack %s", r.Packages, test.installed)
 			}
+			once := map[string]bool{}
+			for _, p := range r.Packages {
+				if once[p.Name] {
+					t.Errorf("%s is there twice", p.Name)
+				}
+				once[p.Name] = true
+			}
 			ran[test.name] = true
 		})
 	}

@@ -159,7 +159,8 @@ class Installer:
             return {"": f"{', '.join(requirements)}: {_told(error)}"}
         if change.failed:
             return self._reasons(change, requirements)
-        for wheel in change.wheels:
+        # Two that need the same at once may each have found it.
+        for wheel in {wheel.filename: wheel for wheel in change.wheels}.values():
             try:
                 await wheel.install(Path(SITE), compatibility_layer)
             except Exception as error:  # and so can what they hold
