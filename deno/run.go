@@ -32,7 +32,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	go func() { // as long as finding Deno takes
 		defer close(inspected)
 		if p.Command != "" {
-			command, wrong = modules.ParseCommand(p.Command)
+			if command, wrong = modules.ParseCommand(p.Command); wrong != nil {
+				wrong = job.Refuse("%v", wrong)
+			}
 			m.Name, m.Imports = p.Command, []string{command.Root()}
 		} else {
 			m, wrong = modules.Inspect(p, scan)

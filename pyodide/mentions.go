@@ -12,8 +12,8 @@ import (
 
 // What may be an import; it may stand in a string or a comment as well.
 var (
-	anImport = regexp.MustCompile(`(?m)(?:^|[;:])[ \t]*import[ \t]+([\pL\pN\pM\p{Pc}., \t]+)`)
-	aFrom    = regexp.MustCompile(`\bfrom[ \t]+(\.[. \t]*)?([\pL\pN\pM\p{Pc}.]*)[ \t]*import[ \t]*(\([^)]*\)|[^\n]*)`)
+	anImport = regexp.MustCompile(`(?m)(?:^|[;:])[ \t\f]*import[ \t\f]+([\pL\pN\pM\p{Pc}., \t\f]+)`)
+	aFrom    = regexp.MustCompile(`\bfrom[ \t\f]*(\.[. \t\f]*)?([\pL\pN\pM\p{Pc}.]*)[ \t\f]*import\b`)
 	aName    = regexp.MustCompile(`[\pL\pN\pM\p{Pc}]+`)
 	// A call that imports, and the name that it is given.
 	aCall = regexp.MustCompile(`\b(?:import_module|__import__|find_spec|run_module|run_path)[ \t]*\([^"')]{0,100}["']([^"'\n]*)`)
@@ -53,8 +53,10 @@ func (f *follower) mentions(file, code string) (files []string) {
 			}
 		}
 	}
-	for _, found := range aFrom.FindAllStringSubmatch(code, -1) {
-		dots, names := strings.Count(found[1], "."), aName.FindAllString(found[3], -1)
+	for _, at := range aFrom.FindAllStringSubmatchIndex(code, -1) {
+		group := func(i int) string { return code[max(at[2*i], 0):max(at[2*i+1], 0)] }
+		found := []string{group(0), group(1), group(2)}
+		dots, names := strings.Count(found[1], "."), aName.FindAllString(imported(code[at[1]:]), -1)
 		if dots == 0 {
 			modules = append(modules, found[2])
 		} else {
@@ -177,6 +179,20 @@ func texts(code string) (found []string) {
 	}
 	return found
 }
+
+// imported is what stands after "from x import". What follows it may import as well, and
+// so may what stands in a parenthesis, which is only one in a comment.
+func imported(rest string) string {
+	rest = strings.TrimLeft(rest[:min(len(rest), maxNames)], " \t\f") + "\n"
+	end := strings.IndexAny(rest, "\n;")
+	if close := strings.IndexByte(rest, ')'); strings.HasPrefix(rest, "(") && close >= 0 {
+		end = close
+	}
+	return rest[:max(end, 0)]
+}
+
+// maxNames is how many bytes of names one import is looked through for.
+const maxNames = 4000
 
 // relative are the files that an import of a module from a file may run, with dots
 // before its name.

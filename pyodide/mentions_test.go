@@ -46,6 +46,14 @@ func TestMentionsStayInTheProgramsDirectory(t *testing.T) {
 		{"main.py", "from .. import n", ""},
 		{"p/m.py", "from ... import n", ""},
 		{"main.py", "important = 1", ""},
+		{"main.py", "from x import A; from a import B; print(B)", "a.py"},
+		{"main.py", "from x import *; from a.b import c", "a/b/c.py"},
+		{"main.py", "try: from x import A as Q; from a import B\nexcept: pass", "a.py"},
+		{"main.py", "# from x import (\nfrom a import b\n# )", "a/b.py"},
+		{"main.py", "from\fa\fimport\fb", "a/b.py"},
+		{"main.py", "import\fa", "a.py"},
+		{"p/m.py", "from.import n", "p/n.py"},
+		{"main.py", "from a import(b)", "a/b.py"},
 	} {
 		files := mentions(job.Program{})(row.file, row.code)
 		if row.want == "" && len(files) > 0 || row.want != "" && !slices.Contains(files, row.want) {

@@ -106,6 +106,9 @@ func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
 
 // writeAside puts a file in the place of another at once.
 func writeAside(to string, content []byte) error {
+	if info, err := os.Stat(to); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", to)
+	}
 	file, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func readNotebook(source io.Reader) (n *notebook, language string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&n.all); err != nil {
-		return nil, "", fmt.Errorf("it is not a notebook: %w", err)
+		return nil, "", errors.New("it is not a notebook, which is a JSON object")
 	}
 	cells, ok := n.all["cells"].([]any)
 	if version := fmt.Sprint(n.all["nbformat"]); !ok || version != "4" {

@@ -70,6 +70,9 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (n nam
 	case scheme == "https" || scheme == "http":
 		return n, n.isAt(n.file)
 	case n.isCommand(scheme, rest):
+		if rest == "" {
+			return n, fmt.Errorf("%s: names no package: want %[1]s:NAME", scheme)
+		}
 		return n, nil
 	}
 	if n.file, err = mainFile(n.file); err != nil {

@@ -148,6 +148,12 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
+	if info, err := os.Stat(filepath.Dir(f.out)); f.out != "" && (err != nil || !info.IsDir()) {
+		return usageError{fmt.Errorf("cannot write %s: %s is not a directory", f.out, filepath.Dir(f.out))}
+	}
+	if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
+		return usageError{fmt.Errorf("cannot write %s: it is not a regular file", f.out)}
+	}
 	if program.notebook != nil {
 		a.config.Limits.SessionIdle, a.config.Limits.MaxSessionIdle = unlimited, unlimited
 	} else if f.out != "" {

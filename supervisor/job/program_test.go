@@ -13,6 +13,8 @@ func TestAProgramAndItsResultTravel(t *testing.T) {
 		{},
 		{
 			ID: "a", Language: Python, Name: "main.py", Code: "1", Args: []string{"x"}, Packages: []string{"p"}, Permissions: []string{},
+			Files: map[string][]byte{"x.py": []byte("\xff")}, Folder: "src", Path: "src/main.py", Command: "c", URL: "https://example.com/main.py",
+			Check: true, FetchOnly: true, Manifest: Manifest{Frozen: true},
 			Workspace: "/w", ReadOnly: true, Echo: true, Combined: true, Timeout: time.Second,
 		},
 	}
@@ -32,6 +34,7 @@ func TestAProgramAndItsResultTravel(t *testing.T) {
 		Error:    &GuestError{Name: "E", Message: "m", Traceback: "t"},
 		Duration: 1, Waited: 2, Installing: 3, CPU: 4, PeakMemory: 5,
 		Packages: []Package{{Name: "p", Version: "1", Source: "npm", Cached: true}}, Notes: []string{"n"},
+		Lock: []byte("{}"),
 	}
 	for i := range reflect.TypeFor[Result]().NumField() {
 		if reflect.ValueOf(r).Field(i).IsZero() {

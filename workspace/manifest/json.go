@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -37,7 +38,7 @@ func (r *reader) object(name string) (object, error) {
 		return o, fmt.Errorf("%s has more than %d brackets, which is all that is read", o.file, maxBrackets)
 	}
 	if text, err = hujson.Standardize(text); err != nil {
-		return o, fmt.Errorf("%s: %w", o.file, err)
+		return o, fmt.Errorf("%s is not JSON: %s", o.file, strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	if err := json.Unmarshal(text, &o.fields); err != nil || o.fields == nil {
 		return o, fmt.Errorf("%s is no JSON object", o.file)

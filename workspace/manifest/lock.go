@@ -89,7 +89,7 @@ func (r *reader) packageLock(at string, text []byte) error {
 		Packages map[string]npmLocked `json:"packages"`
 	}
 	if err := json.Unmarshal(text, &lock); err != nil {
-		return fmt.Errorf("%s is no lock file of npm's: %w", r.called(at), err)
+		return fmt.Errorf("%s is no lock file of npm's", r.called(at))
 	}
 	if lock.Packages == nil {
 		r.note("%s is not honoured: it has the form of version %d, and 2 and 3 are read; npm install writes it anew", r.called(at), lock.Form)

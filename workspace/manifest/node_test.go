@@ -114,7 +114,7 @@ func TestManifestsThatCantBeRead(t *testing.T) {
 		many[strings.Repeat("a", i%200+1)+string(rune('a'+i%26))+show(i)] = "1"
 	}
 	for _, row := range []struct{ file, text, want string }{
-		{"package.json", "{", "package.json: "},
+		{"package.json", "{", "package.json is not JSON: line 1"},
 		{"package.json", "[]", "package.json is no JSON object"},
 		{"package.json", "null", "package.json is no JSON object"},
 		{"package.json", "{\"a\": \"\xff\"}", "package.json is not UTF-8 text"},

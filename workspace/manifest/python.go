@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -41,7 +42,21 @@ func (r *reader) toml(name string, limit int64, into any) (there bool, err error
 		return false, fmt.Errorf("%s is not UTF-8 text", r.called(name))
 	}
 	if err := toml.Unmarshal(text, into); err != nil {
-		return false, fmt.Errorf("%s: %w", r.called(name), err)
+		why := strings.TrimPrefix(err.Error(), "toml: ")
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, _ := at.Position()
+			why = fmt.Sprintf("line %d", line)
+			if key := strings.Join(at.Key(), "."); key != "" {
+				why += fmt.Sprintf(", %s", key)
+			}
+			if text := at.Error(); !strings.Contains(text, "struct") && !strings.Contains(text, "manifest.") {
+				why += ": " + strings.TrimPrefix(text, "toml: ")
+			} else {
+				why += ": another kind of value stands there"
+			}
+		}
+		return false, fmt.Errorf("%s can't be read: %s", r.called(name), why)
 	}
 	return true, nil
 }
