@@ -382,5 +382,5 @@ func TestManifestsAmongTheFilesOfACall(t *testing.T) {
 	if !slices.Contains(out.Notes, `package.json: "resolutions" is not honoured`) {
 		t.Errorf("notes: %q", out.Notes)
 	}
-	answers(t, session, "run_code", `{"language":"typescript","code":"1","files":{"package.json":"{"}}`, "error: package.json: ")
+	answers(t, session, "run_code", `{"language":"typescript","code":"1","files":{"package.json":"{"}}`, "error: package.json is not JSON: line 1")
 }
