@@ -36,6 +36,7 @@ func TestThreadsTakeTurns(t *testing.T) {
 		{"loops in threads, each with its tasks", "async def f(n):\n  asyncio.create_task(asyncio.sleep(9)); await asyncio.sleep(n / 50); return n\nwith ThreadPoolExecutor() as pool: a = [*pool.map(lambda n: (asyncio.run(f(n)), time.sleep(n / 100))[0], range(4))]\n[a, len(asyncio.all_tasks() - {asyncio.current_task()})]", `[[0, 1, 2, 3], 0]`},
 		{"a coroutine's result", "async def five(): return 5\nasync def main(): return asyncio.run_coroutine_threadsafe(five(), asyncio.get_running_loop()).result()\nawait main()", `5`},
 		{"a lock that a task holds while it sleeps", "l = Lock()\nasync def a():\n  with l: time.sleep(0.02)\n  seen.append('a')\nasync def b():\n  with l: seen.append('b')\nawait asyncio.gather(a(), b())\nsorted(seen)", `["a", "b"]`},
+		{"garbage is collected while others wait", "import gc\ne = Event()\ndef wait(n):\n  own = [n]\n  e.wait(); seen.append(own)\nts = [Thread(target=wait, args=(n,)) for n in range(3)]\nfor t in ts: t.start()\ndef deep(n): return max([n], key=lambda _: deep(n - 1) if n else gc.collect() * 0)\nfor _ in range(5): deep(60); keep = [[[]] for _ in range(20000)]\ne.set()\nfor t in ts: t.join()\nseen", `[[0], [1], [2]]`},
 		{"a daemon that waits is left", "Thread(target=queue.Queue().get, daemon=True).start()\n'on'", `"on"`},
 	} {
 		t.Run(row.name, func(t *testing.T) { gives(t, s, setup+row.code, row.want) })

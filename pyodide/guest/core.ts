@@ -190,6 +190,7 @@ export async function createCore(
           const sock = core.SOCKFS.getSocket(fd) as Sender | null;
           return sock?.sock_ops.send?.(sock, ...data) ?? null;
         };
+        hideFrames(imports, () => core.HEAPU32);
         wasm.then((module) => done(instantiate(module, imports), module));
         return {};
       },
@@ -223,6 +224,41 @@ function instantiate(
     refusable(imports, `__syscall_${call}`, -ENETDOWN);
   }
   return new WebAssembly.Instance(module, imports);
+}
+
+/** Where PyThreadState of CPython 3.14 has current_frame. */
+const CURRENT_FRAME = 52;
+
+/** A stack that waits, as Pyodide keeps it; without a PyThreadState it can't wait. */
+interface Waiting {
+  threadState?: number;
+  frame?: number;
+}
+
+/**
+ * Hides the calls of a stack that waits from Python's garbage collector. That walks the
+ * frames of all stacks, of which some lie on C's stack, whose place another has meanwhile.
+ * What they hold is counted all the same.
+ */
+function hideFrames(imports: Imports, memory: () => Uint32Array): void {
+  const { saveState, restoreState } = imports.env as {
+    saveState(): Waiting;
+    restoreState(state: Waiting): void;
+  };
+  const frameAt = (threadState: number) => (threadState + CURRENT_FRAME) >>> 2;
+  imports.env.saveState = () => {
+    const state = saveState();
+    if (state?.threadState) {
+      const at = frameAt(state.threadState);
+      state.frame = memory()[at]!;
+      memory()[at] = 0;
+    }
+    return state;
+  };
+  imports.env.restoreState = (state: Waiting) => {
+    memory()[frameAt(state.threadState!)] = state.frame!;
+    restoreState(state);
+  };
 }
 
 /** Lets a function of the C library's give refused in place of an exception. */
