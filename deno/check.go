@@ -49,7 +49,8 @@ func (e *Engine) check(ctx context.Context, p job.Program, m modules.Module, l l
 }
 
 var (
-	installedAt = regexp.MustCompile(`file://[^\s)"']*/npm/[^/\s]+/((?:@[^/\s]+/)?[^/\s]+)/(\d[^/\s]*)/`)
+	// Where a package's files are, as deno/guest/traceback.ts has it.
+	installedAt = regexp.MustCompile(`file://[^\s)"']*?/npm/[^\s)"']+?/((?:@[^/\s]+/)?[^/\s]+)/(\d+\.\d+\.\d+[^/\s]*)/`)
 	// What Deno says after the diagnostics.
 	checkEnd = regexp.MustCompile(`(?s)\n*(?:error: )?Type checking failed\..*|\n*Stack backtrace:.*`)
 )

@@ -3,11 +3,12 @@ package pyodide
 import (
 	"path"
 	"regexp"
-	"rillbox/supervisor/job"
 	"slices"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
+
+	"rillbox/supervisor/job"
 )
 
 // What may be an import; it may stand in a string or a comment as well.

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"rillbox/supervisor/job"
 	"slices"
 	"strings"
 	"testing"
+
+	"rillbox/supervisor/job"
 )
 
 func TestMentionsStayInTheProgramsDirectory(t *testing.T) {

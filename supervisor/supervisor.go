@@ -136,14 +136,10 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 	if err != nil {
 		return job.Result{}, err
 	}
-	if in != nil && p.Check {
-		return job.Result{}, job.Refuse("the types of a session's cells are not checked: run the program without a session")
-	}
-	if in != nil && p.Command != "" {
-		return job.Result{}, job.Refuse("a session runs cells, and no package's command: run that without a session")
-	}
-	if in != nil && p.Combined {
-		return job.Result{}, job.Refuse("the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session")
+	if in != nil {
+		if err := checkCell(p); err != nil {
+			return job.Result{}, err
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -332,6 +328,19 @@ func (s *Supervisor) Close() {
 	}
 }
 
+// checkCell refuses what only a run on its own can be asked for.
+func checkCell(p job.Program) error {
+	switch {
+	case p.Check:
+		return job.Refuse("the types of a session's cells are not checked: run the program without a session")
+	case p.Command != "":
+		return job.Refuse("a session runs cells, and no package's command: run that without a session")
+	case p.Combined:
+		return job.Refuse("the streams of a session's process are apart from its start, so that their order is not known: combined output is for runs without a session")
+	}
+	return nil
+}
+
 // admit checks what can be checked before a child exists, and fills defaults in.
 func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	engine, ok := s.byLanguage[p.Language]
@@ -344,14 +353,18 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 	if !utf8.ValidString(p.Code) {
 		return nil, p, job.Refuse("the program is not valid UTF-8")
 	}
-	if i := slices.IndexFunc(s.languages, func(l job.LanguageInfo) bool { return l.Name == p.Language }); p.Check && !s.languages[i].Typed {
-		return nil, p, job.Refuse("programs in %s have no types that could be checked before they run", s.languages[i].Title)
+	if p.Check {
+		if i := slices.IndexFunc(s.languages, func(l job.LanguageInfo) bool { return l.Name == p.Language }); !s.languages[i].Typed {
+			return nil, p, job.Refuse("programs in %s have no types that could be checked before they run", s.languages[i].Title)
+		}
 	}
-	if p.Command != "" && p.Check {
-		return nil, p, job.Refuse("the types of %q are not checked: it is a package's command", p.Command)
-	}
-	if p.Command != "" && (p.Code != "" || len(p.Files) > 0) {
-		return nil, p, job.Refuse("the command of %q is a program of its own, and takes no code", p.Command)
+	if p.Command != "" {
+		switch {
+		case p.Check:
+			return nil, p, job.Refuse("the types of %q are not checked: it is a package's command", p.Command)
+		case p.Code != "" || len(p.Files) > 0:
+			return nil, p, job.Refuse("the command of %q is a program of its own, and takes no code", p.Command)
+		}
 	}
 	for _, file := range append(slices.Collect(maps.Keys(p.Files)), cmp.Or(p.Path, ".")) {
 		if !filepath.IsLocal(file) {

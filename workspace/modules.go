@@ -14,9 +14,10 @@ const (
 )
 
 // Modules reads the files that a program mentions, those that they mention, and so on,
-// as far as they are there; `dir/*.x` mentions all that are so called (fs.Glob). A link that leads out of the directory is an error. name is the
-// program's own file, which is none of them, code its text. mentions says what a file
-// mentions, by paths from the directory.
+// as far as they are there; `dir/*.x` mentions all that are so called (fs.Glob). A link
+// that leads out of the directory is an error. name is the program's own file, which is
+// none of them, code its text. mentions says what a file mentions, by paths from the
+// directory.
 func (d *Dir) Modules(name, code string, mentions func(file, code string) []string) (map[string][]byte, error) {
 	files, left := map[string][]byte{}, int64(maxModuleBytes)
 	looked := map[string]bool{name: true}

@@ -40,16 +40,14 @@ func (s *stream) read() {
 	if err != nil {
 		return // it is closed
 	}
-	for n := 1; n > 0; {
-		err := conn.Read(func(fd uintptr) (done bool) {
+	for ended := false; !ended && err == nil; {
+		err = conn.Read(func(fd uintptr) (done bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			n, err = s.take(fd)
-			return n > 0 || !errors.Is(err, syscall.EAGAIN)
+			n, err := s.take(fd)
+			ended = n == 0 && !errors.Is(err, syscall.EAGAIN)
+			return n > 0 || ended
 		})
-		if err != nil {
-			return
-		}
 	}
 }
 
