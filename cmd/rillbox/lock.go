@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -94,32 +95,16 @@ func (a *app) lock(cmd *cobra.Command, f *lockFlags, args []string) error {
 		return statusOf(result)
 	}
 	to := filepath.Join(filepath.Dir(program.file), filepath.FromSlash(name))
-	if err := writeAside(to, result.Lock); err != nil {
-		return fmt.Errorf("cannot write the lock file: %w", err)
+	err = replaceFile(to, func(w io.Writer) error {
+		_, err := w.Write(result.Lock)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	out.Report(result)
 	if !a.quiet {
 		fmt.Fprintf(os.Stderr, "%s has %d packages that %s needs\n", to, len(result.Packages), strings.TrimPrefix(program.file, "./"))
-	}
-	return nil
-}
-
-// writeAside puts a file in the place of another at once.
-func writeAside(to string, content []byte) error {
-	if info, err := os.Stat(to); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", to)
-	}
-	file, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), to)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
 }

@@ -203,17 +203,12 @@ func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output,
 		status = nil
 	}
 	if f.out != "" {
-		var text bytes.Buffer
-		err := n.notebook.write(&text)
-		if err == nil {
-			err = writeAside(f.out, text.Bytes())
-		}
-		if err != nil {
-			return fmt.Errorf("cannot write the notebook: %w", err)
+		if err := replaceFile(f.out, n.notebook.write); err != nil {
+			return err
 		}
 	}
 	if f.json {
-		if err := n.notebook.write(os.Stdout); err != nil {
+		if err := n.notebook.write(jsonOutput()); err != nil {
 			return fmt.Errorf("cannot write the notebook: %w", err)
 		}
 	}

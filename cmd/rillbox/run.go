@@ -148,16 +148,16 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		// A person's time to answer does not count.
 		a.config.Limits.Timeout, a.config.Limits.MaxTimeout = unlimited, unlimited
 	}
-	if info, err := os.Stat(filepath.Dir(f.out)); f.out != "" && (err != nil || !info.IsDir()) {
-		return usageError{fmt.Errorf("cannot write %s: %s is not a directory", f.out, filepath.Dir(f.out))}
-	}
-	if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
-		return usageError{fmt.Errorf("cannot write %s: it is not a regular file", f.out)}
-	}
 	if program.notebook != nil {
 		a.config.Limits.SessionIdle, a.config.Limits.MaxSessionIdle = unlimited, unlimited
-	} else if f.out != "" {
-		return usageError{errors.New("--out writes a notebook, and the program is none: want a FILE.ipynb")}
+	}
+	if f.out != "" {
+		if program.notebook == nil {
+			return usageError{errors.New("--out writes a notebook, and the program is none: want a FILE.ipynb")}
+		}
+		if err := checkOutput(f.out); err != nil {
+			return usageError{err}
+		}
 	}
 	a.config.Engine.Warm, a.config.Engine.LeaveImages = 0, true
 	engines, err := a.open()
@@ -213,11 +213,7 @@ func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *r
 		return err
 	}
 	if f.json {
-		var to io.Writer = os.Stdout
-		if terminal.Is(os.Stdout) {
-			to = &terminal.Screen{To: os.Stdout} // JSON leaves some control characters as they are
-		}
-		if err := printJSON(to, server.StructuredResult(result)); err != nil {
+		if err := printJSON(jsonOutput(), server.StructuredResult(result)); err != nil {
 			return err
 		}
 		return statusOf(result)

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -91,6 +90,9 @@ func (a *app) export(cmd *cobra.Command, f *runFlags, args []string, withoutRunt
 	if f.out == "" {
 		return usageError{errors.New("want -o FILE, the file to write")}
 	}
+	if err := checkOutput(f.out); err != nil {
+		return usageError{err}
+	}
 	var programs []named
 	for _, arg := range args {
 		program, err := f.program(cmd, []string{arg}, a.config.Limits.Code)
@@ -151,7 +153,7 @@ func (a *app) fetchFor(ctx context.Context, engines *engines, out *terminal.Outp
 		}
 	}
 	program.Workspace, program.ReadOnly = engines.shared.Path, engines.shared.ReadOnly
-	if err := program.findModules(); err != nil {
+	if err := program.prepare(a.quiet, false); err != nil {
 		return usageError{err}
 	}
 	program.FetchOnly = true
@@ -180,20 +182,18 @@ func (n *named) label() string {
 
 // writeArchive writes the file of an export, which is whole once it is there.
 func (a *app) writeArchive(ctx context.Context, e *engines, path string, kinds []string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
 	digest := sha256.New()
-	archive, err := e.cache.Export(ctx, io.MultiWriter(f, digest), kinds, e.portableKey)
-	st, statErr := f.Stat()
-	err = errors.Join(err, statErr, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
+	var archive cache.Archive
+	err = replaceFile(path, func(w io.Writer) (err error) {
+		archive, err = e.cache.Export(ctx, io.MultiWriter(w, digest), kinds, e.portableKey)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
 	}
 	sum := hex.EncodeToString(digest.Sum(nil))
 	fmt.Printf("sha256:%s  %s\n", sum, path)
