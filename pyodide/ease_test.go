@@ -73,10 +73,10 @@ func TestThreadsTakeTurns(t *testing.T) {
 // TestProgramsEndWithTheirThreads: not with daemons, and not with those that wait for ever.
 func TestProgramsEndWithTheirThreads(t *testing.T) {
 	r := completed(t, newEngine(t), python("import queue, threading, time\n"+
-		"def late(): time.sleep(0.05); print('late')\nthreading.Thread(target=late).start()\n"+
+		"def late(): time.sleep(0.05); print('late')\n"+
 		"threading.Thread(target=queue.Queue().get, name='stuck').start()\n"+
 		"e = threading.Event(); threading.Thread(target=e.wait).start(); e.set()\n"+
-		"threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\nprint('end')"))
+		"threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\nprint('end')\nthreading.Thread(target=late).start()"))
 	if r.Stdout.String() != "end\nlate\n" || strings.Contains(r.Stderr.String(), "Traceback") || strings.Contains(r.Stderr.String(), "tasks") || !strings.Contains(r.Stderr.String(), "ended before these threads did: stuck\n") {
 		t.Errorf("stdout %q, stderr %q", r.Stdout, r.Stderr)
 	}

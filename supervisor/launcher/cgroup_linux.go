@@ -149,14 +149,17 @@ func cgroupDirs(cgroups, mounts string) map[string]string {
 }
 
 // RemoveEmptyCgroups removes the stale cgroups below our own. The kernel keeps those
-// that hold a process.
-func RemoveEmptyCgroups(stale func(name string) bool) {
+// that hold a process: then some are left.
+func RemoveEmptyCgroups(stale func(name string) bool) (none bool) {
+	none = true
 	for _, parent := range ownCgroups() {
 		entries, _ := os.ReadDir(parent) // it may not be ours to read
 		for _, entry := range entries {
 			if entry.IsDir() && stale(entry.Name()) {
-				_ = syscall.Rmdir(filepath.Join(parent, entry.Name()))
+				err := syscall.Rmdir(filepath.Join(parent, entry.Name()))
+				none = none && (err == nil || err == syscall.ENOENT)
 			}
 		}
 	}
+	return none
 }

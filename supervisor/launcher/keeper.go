@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -30,7 +31,7 @@ type Kept struct {
 	Cgroup []string `json:"cgroup,omitempty"`
 }
 
-func keep(input io.Reader) {
+func keep(input io.Reader, cgroups string) {
 	children := readKept(input)
 	for group, child := range children {
 		if !child.Gone {
@@ -46,8 +47,13 @@ func keep(input io.Reader) {
 		}
 	}
 	// A cgroup can be removed once the kernel has let its processes go, which takes
-	// seconds where it is busy.
-	for wait := time.Millisecond; wait < 10*time.Second && !removeCgroups(children); wait *= 2 {
+	// seconds where it is busy. The server may have ended between making one and telling
+	// of it: what it began to start there dies with it.
+	untold := func(name string) bool { return strings.HasPrefix(name, cgroups) }
+	for wait := time.Millisecond; wait < 10*time.Second; wait *= 2 {
+		if told, others := removeCgroups(children), RemoveEmptyCgroups(untold); told && others {
+			return
+		}
 		time.Sleep(wait)
 	}
 }

@@ -80,12 +80,13 @@ func (c Command) limits() (map[int]unix.Rlimit, error) {
 	return limits, nil
 }
 
-// KeeperArgv gives argv for executing our own binary as a keeper.
-func KeeperArgv() []string { return []string{keeperName} }
+// KeeperArgv gives argv for executing our own binary as the keeper of a server: the
+// names of all cgroups of its children begin with cgroups.
+func KeeperArgv(cgroups string) []string { return []string{keeperName, cgroups} }
 
 func init() {
-	if os.Args[0] == keeperName {
-		keep(os.Stdin)
+	if os.Args[0] == keeperName && len(os.Args) == 2 {
+		keep(os.Stdin, os.Args[1])
 		os.Exit(0)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -566,6 +568,38 @@ func TestEmptyCgroupsOfDeadServersAreRemoved(t *testing.T) {
 		if _, err := os.Stat(dir); (err == nil) != left {
 			t.Errorf("%s: %v; want it there: %v", dir, err, left)
 		}
+	}
+}
+
+// TestTheKeeperRemovesCgroupsThatItWasNotToldOf: a server may be killed between making
+// one and telling of it.
+func TestTheKeeperRemovesCgroupsThatItWasNotToldOf(t *testing.T) {
+	if offered := launcher.OfferedCgroup(); !offered.Offered {
+		t.Skipf("no cgroups here: %s", offered.Detail)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := fmt.Sprintf("%s%d-untold-", cgroupPrefix, os.Getpid())
+	var dirs [2]string
+	for i, name := range []string{own + "1", strings.TrimSuffix(own, "-") + "2"} { // the second is another's
+		group, err := launcher.NewCgroup(name, 64<<20, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = group.Remove() })
+		dirs[i] = filepath.Dir(group.Join()[0])
+	}
+	keeper := exec.Cmd{Path: self, Args: launcher.KeeperArgv(own), Env: []string{}} // whose input has ended
+	if err := keeper.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dirs[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", dirs[0], err)
+	}
+	if _, err := os.Stat(dirs[1]); err != nil {
+		t.Error(err)
 	}
 }
 
