@@ -163,6 +163,13 @@ func (c *Cgroup) Remove() (failed error) {
 	return failed
 }
 
+// CgroupsOf begins the names of the cgroups of a server's children; a number follows.
+func CgroupsOf(server int) string { return fmt.Sprintf("%s%d-", CgroupPrefix, server) }
+
+// CgroupPrefix begins the names of all our cgroups; a server's process ID and a dash
+// follow.
+const CgroupPrefix = "rillbox-"
+
 // killAll kills the processes of a cgroup.procs file until there are none: a process
 // may start another meanwhile.
 func killAll(procs string) error {

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -80,13 +81,13 @@ func (c Command) limits() (map[int]unix.Rlimit, error) {
 	return limits, nil
 }
 
-// KeeperArgv gives argv for executing our own binary as the keeper of a server: the
-// names of all cgroups of its children begin with cgroups.
-func KeeperArgv(cgroups string) []string { return []string{keeperName, cgroups} }
+// KeeperArgv gives argv for executing our own binary as the keeper of a server.
+func KeeperArgv(server int) []string { return []string{keeperName, strconv.Itoa(server)} }
 
 func init() {
 	if os.Args[0] == keeperName && len(os.Args) == 2 {
-		keep(os.Stdin, os.Args[1])
+		server, _ := strconv.Atoi(os.Args[1]) // KeeperArgv wrote it
+		keep(os.Stdin, CgroupsOf(server))
 		os.Exit(0)
 	}
 }

@@ -39,7 +39,7 @@ var mapping = sync.OnceValue(func() int {
 		{ContainerID: otherUser + 1, HostID: otherUser + 1, Size: 1<<31 - 1 - otherUser},
 	}
 	process := exec.Cmd{
-		Path: self, Args: KeeperArgv("/"), Env: []string{}, Dir: "/", // a keeper waits for the end of its input; no cgroup has such a name
+		Path: self, Args: KeeperArgv(0), Env: []string{}, Dir: "/", // a keeper waits for the end of its input; no server has this number
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, Pdeathsig: syscall.SIGKILL},
 	}
 	stdin, err := process.StdinPipe()

@@ -18,19 +18,12 @@ const maxTasks = 512
 
 var cgroups atomic.Int64
 
-// cgroupPrefix begins the names of all our cgroups; our process ID follows, a
-// dash and a number.
-const cgroupPrefix = "rillbox-"
-
-// ownCgroups begins the names of the cgroups of our children.
-func ownCgroups() string { return fmt.Sprintf("%s%d-", cgroupPrefix, os.Getpid()) }
-
 // newCgroup makes a child's cgroup, or nil where the machine offers none.
 func newCgroup(limits job.Limits) *launcher.Cgroup {
 	if !launcher.OfferedCgroup().Offered {
 		return nil
 	}
-	name := fmt.Sprintf("%s%d", ownCgroups(), cgroups.Add(1))
+	name := fmt.Sprintf("%s%d", launcher.CgroupsOf(os.Getpid()), cgroups.Add(1))
 	group, err := launcher.NewCgroup(name, 2*limits.Memory+runtimeMemory, maxTasks)
 	if err != nil {
 		return nil

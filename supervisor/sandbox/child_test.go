@@ -554,7 +554,7 @@ func TestEmptyCgroupsOfDeadServersAreRemoved(t *testing.T) {
 	}
 	dirs := map[string]bool{} // by path: must be there
 	for pid, left := range map[int]bool{dead.Process.Pid: false, os.Getpid(): true} {
-		group, err := launcher.NewCgroup(fmt.Sprintf("%s%d-test", cgroupPrefix, pid), 64<<20, 16)
+		group, err := launcher.NewCgroup(launcher.CgroupsOf(pid)+"test", 64<<20, 16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -581,17 +581,20 @@ func TestTheKeeperRemovesCgroupsThatItWasNotToldOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := fmt.Sprintf("%s%d-untold-", cgroupPrefix, os.Getpid())
+	dead := exec.Command("/bin/true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
 	var dirs [2]string
-	for i, name := range []string{own + "1", strings.TrimSuffix(own, "-") + "2"} { // the second is another's
-		group, err := launcher.NewCgroup(name, 64<<20, 16)
+	for i, server := range []int{dead.Process.Pid, os.Getpid()} {
+		group, err := launcher.NewCgroup(launcher.CgroupsOf(server)+"untold", 64<<20, 16)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = group.Remove() })
 		dirs[i] = filepath.Dir(group.Join()[0])
 	}
-	keeper := exec.Cmd{Path: self, Args: launcher.KeeperArgv(own), Env: []string{}} // whose input has ended
+	keeper := exec.Cmd{Path: self, Args: launcher.KeeperArgv(dead.Process.Pid), Env: []string{}} // whose input has ended
 	if err := keeper.Run(); err != nil {
 		t.Fatal(err)
 	}

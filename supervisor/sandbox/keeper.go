@@ -21,7 +21,7 @@ var keeper = sync.OnceValue(func() io.Writer {
 	}
 	process := exec.Cmd{
 		Path:        self,
-		Args:        launcher.KeeperArgv(ownCgroups()),
+		Args:        launcher.KeeperArgv(os.Getpid()),
 		Env:         []string{},
 		Dir:         "/",
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // out of reach of a Ctrl-C and of a group's SIGKILL

@@ -133,7 +133,7 @@ func RemoveLeftovers() {
 	}
 	launcher.RemoveEmptyCgroups(func(name string) bool {
 		var pid int
-		_, err := fmt.Sscanf(name, cgroupPrefix+"%d-", &pid)
+		_, err := fmt.Sscanf(name, launcher.CgroupPrefix+"%d-", &pid)
 		return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	})
 }
