@@ -89,7 +89,10 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args w
 		return nil, err
 	}
 	client := clientOf(ctx)
-	session := cmp.Or(args.SessionID, supervisor.DefaultHandle)
+	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	if err != nil {
+		return nil, err
+	}
 	made, err := s.workspaces.EnsureSession(client, session)
 	if err != nil {
 		return nil, err
@@ -142,7 +145,11 @@ type fileInfo struct {
 }
 
 func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, error) {
-	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +221,11 @@ type deleteOutput struct {
 
 func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args deleteArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	dir, err := s.workspaces.Workspace(ctx, client, cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.workspaces.Workspace(ctx, client, session)
 	if err != nil {
 		return nil, err
 	}

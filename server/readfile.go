@@ -43,7 +43,10 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if err := args.check(); err != nil {
 		return nil, err
 	}
-	session := cmp.Or(args.SessionID, supervisor.DefaultHandle)
+	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
+	if err != nil {
+		return nil, err
+	}
 	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
 	if err != nil {
 		return nil, err

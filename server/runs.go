@@ -18,7 +18,11 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	if err != nil {
 		return nil, err
 	}
-	id, client, session, made := program.ID, clientOf(ctx), args.SessionID, false
+	id, client, made := program.ID, clientOf(ctx), false
+	session, err := handleOf(ctx, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
 	if session != "" {
 		if made, err = s.o.Supervisor.EnsureSession(client, session); err != nil {
 			return nil, err
@@ -81,7 +85,10 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	if len(args.Packages) == 0 {
 		return nil, errors.New(`packages is empty: name at least one (["lodash"])`)
 	}
-	session := args.SessionID
+	session, err := handleOf(ctx, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
 	if session != "" {
 		if _, err := s.o.Supervisor.EnsureSession(client, session); err != nil {
 			return nil, err

@@ -62,7 +62,8 @@ type Server struct {
 	workspaces  workspaces
 	pictures    pictures
 	outputs     outputs
-	connections sync.Map      // the SDK's server of each → its client
+	connections sync.Map // the SDK's server of each → its client
+	endpoints   endpoints
 	greeted     chan struct{} // closed when the first request was handled
 	greet       func()        // closes it
 
@@ -84,6 +85,7 @@ func New(o Options) *Server {
 		limits:     o.Supervisor.Limits(),
 		workspaces: o.Supervisor,
 		outputs:    outputs{kept: map[string][]output{}},
+		endpoints:  endpoints{byClient: map[string]*mcp.Server{}},
 	}
 	s.greeted, s.lastWait = make(chan struct{}), lastWait
 	s.greet = sync.OnceFunc(func() { close(s.greeted) })
@@ -130,38 +132,6 @@ func (s *Server) endpoint() *mcp.Server {
 // lastWait is how long Stop waits for the calls that it cancelled. A call that hangs in
 // a file system can't be cancelled.
 const lastWait = 5 * time.Second
-
-// caller is the client at the other end of a connection, in the contexts of its calls.
-type caller struct {
-	client string
-	placed func()
-}
-
-type callerKey struct{}
-
-// clientOf is the client whose call has the context.
-func clientOf(ctx context.Context) string { return ctx.Value(callerKey{}).(caller).client }
-
-// Connect answers a client until its connection ends; then all that belongs to it
-// ends too. The client is what its door names it: no other client can name or cancel
-// what it runs. A door that keeps the order of calls gives placed, which is called
-// when the message after a tool call may come.
-func (s *Server) Connect(ctx context.Context, client string, placed func(), t mcp.Transport) (*mcp.ServerSession, error) {
-	e := s.endpoint()
-	s.connections.Store(e, client)
-	session, err := e.Connect(context.WithValue(ctx, callerKey{}, caller{client, placed}), t, nil)
-	if err != nil {
-		s.connections.Delete(e)
-		return nil, err
-	}
-	go func() {
-		session.Wait()
-		s.connections.Delete(e)
-		s.o.Supervisor.EndClient(client)
-		s.outputs.forget(client)
-	}()
-	return session, nil
-}
 
 // MaxMessage is the size of the largest message, in bytes: a program and its input,
 // with escapes, and what is around them.
@@ -217,15 +187,26 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				}
 			}
 		}()
-		if from := ctx.Value(callerKey{}).(caller); isCall && from.placed != nil {
-			placed := sync.OnceFunc(from.placed)
+		from := callerOf(ctx)
+		if isCall && from.Placed != nil {
+			placed := sync.OnceFunc(from.Placed)
 			defer placed()
 			if !slices.Contains(placedTools, call.Params.Name) {
 				placed()
 			}
 			ctx = supervisor.OnPlaced(ctx, placed)
 		}
+		if from.Ended != nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(from.Ended, cancel)()
+		}
 		switch req := req.(type) {
+		case *mcp.ServerRequest[*mcp.InitializeParams]:
+			if session, ok := req.GetSession().(*mcp.ServerSession); ok && from.Opened != nil {
+				from.Opened(session)
+			}
 		case *mcp.ReadResourceRequest:
 			if req.Params.URI, err = s.resourceURI(clientOf(ctx), req.Params.URI); err != nil {
 				return nil, err

@@ -121,10 +121,14 @@ func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, ar
 	if err != nil {
 		return nil, err
 	}
+	session, err := handleOf(ctx, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), "")
 	info, err := guarded(s, ctx, progress, func(ctx context.Context) (supervisor.SessionInfo, error) {
 		return s.o.Supervisor.CreateSession(ctx, supervisor.SessionRequest{
-			Client: clientOf(ctx), ID: args.SessionID, Language: language,
+			Client: clientOf(ctx), ID: session, Language: language,
 			Packages: args.Packages, Permissions: args.Permissions, Idle: idle,
 		}, progress.emit)
 	})
@@ -146,7 +150,11 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, arg
 		return nil, err
 	}
 	client := clientOf(ctx)
-	info, err := s.o.Supervisor.ResetSession(ctx, client, args.SessionID, reset)
+	session, err := handleOf(ctx, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.o.Supervisor.ResetSession(ctx, client, session, reset)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +166,15 @@ func (s *Server) resetSession(ctx context.Context, req *mcp.CallToolRequest, arg
 
 func (s *Server) destroySession(ctx context.Context, req *mcp.CallToolRequest, args destroyArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	if err := s.o.Supervisor.DestroySession(client, args.SessionID); err != nil {
+	session, err := handleOf(ctx, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.o.Supervisor.DestroySession(client, session); err != nil {
 		return nil, err
 	}
 	s.filesChanged(client)
-	return answer(destroyOutput{args.SessionID, true}, "destroyed session "+args.SessionID), nil
+	return answer(destroyOutput{session, true}, "destroyed session "+session), nil
 }
 
 func (s *Server) listSessions(ctx context.Context, _ *mcp.CallToolRequest, _ listSessionsArgs) (*mcp.CallToolResult, error) {

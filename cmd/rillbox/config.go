@@ -50,7 +50,7 @@ func (c *config) print(w io.Writer) error {
 			return fmt.Errorf("setting %s: %w", s.key, err)
 		}
 		from := s.from
-		if v, ok := s.value.(*variables); ok {
+		if v, ok := s.value.(interface{ hidden() string }); ok {
 			from += v.hidden()
 		}
 		if _, err := fmt.Fprintf(w, "%-46s # %s\n", s.key+" = "+line, from); err != nil {

@@ -46,7 +46,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 		Args: cobra.NoArgs,
 		RunE: a.serve,
 	}
-	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory", "workspace")
+	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory", "workspace", "http")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	}
 	defer engines.Close() // children first, whatever the reason for the end
 
-	a.log.Info("serving MCP on standard input and output", "version", version(), "workspace", formatShared(engines.shared))
+	a.log.Info("starting", "version", version(), "workspace", formatShared(engines.shared))
 	a.logWall()
 	options := a.config.Server
 	options.Supervisor, options.Version, options.Offline, options.Log = engines.Supervisor, version(), a.config.Cache.Offline, a.log
@@ -83,7 +83,12 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	}
 	defer prepared.Wait()
 	defer cancel()
-	err = stdio.Run(ctx, srv, a.log)
+	if a.config.HTTP.Address != "" {
+		err = a.serveHTTP(ctx, srv)
+	} else {
+		a.log.Info("serving MCP on standard input and output")
+		err = stdio.Run(ctx, srv, a.log)
+	}
 	stop() // the end has a limit, whatever its reason
 	return err
 }

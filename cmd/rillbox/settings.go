@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
@@ -46,6 +47,7 @@ type config struct {
 	Limits                 job.Limits
 	LogLevel               string
 	Server                 server.Options // its Name and Instructions
+	HTTP                   httpSettings
 
 	file     string   // the TOML file read, "" when there is none
 	renamed  []string // what was set by its name of earlier versions, one sentence each
@@ -150,6 +152,19 @@ func newConfig() *config {
 	add("waiting", count(&c.Limits.Waiting, math.MaxInt), "programs that may wait for a place; more are told to come back")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
 	add("server.name", name(&c.Server.Name), "what the MCP server calls itself; empty means rillbox")
+	c.HTTP = httpSettings{Path: "/mcp", Requests: 100, Window: time.Minute, Grace: 10 * time.Second}
+	add("http", text(&c.HTTP.Address), "serve over HTTP at this address of the machine, such as 127.0.0.1 (port 8848) or 127.0.0.1:9000, in place of standard input and output")
+	add("http_path", text(&c.HTTP.Path), "where MCP is on that server")
+	add("http_hosts", &list{p: &c.HTTP.Hosts}, "names by which it is reached, beside localhost, addresses, and those of its certificate")
+	add("http_origins", &list{p: &c.HTTP.Origins}, "origins of pages of other sites that may call it, such as https://chat.example.com")
+	add("http_requests", count(&c.HTTP.Requests, 1_000_000), "requests that one client may send in http_window")
+	add("http_window", duration(&c.HTTP.Window), "the time for which http_requests counts")
+	add("http_grace", duration(&c.HTTP.Grace), "how long running programs may go on when the server ends")
+	add("tls_cert", text(&c.HTTP.Certificate), "file with the server's certificate, for HTTPS")
+	add("tls_key", text(&c.HTTP.Key), "file with its key")
+	add("behind_proxy", &list{p: &c.HTTP.Proxies}, "addresses of a proxy that does HTTPS in its place, such as 10.0.0.0/8")
+	add("insecure", boolean(&c.HTTP.Insecure), "listen for others without authentication or encryption, for tests")
+	add("auth_token", secret(&c.HTTP.Token), "token that requests over HTTP must have; nothing shows it again")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -158,7 +173,8 @@ func newConfig() *config {
 // the rest belong to the commands that run programs.
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
-	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions"}
+	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions",
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those
@@ -242,7 +258,7 @@ func (c *config) load(path string, environ []string, given *pflag.FlagSet) error
 			s.from, what = c.file, fmt.Sprintf("%s: %s = %v", c.file, s.key, inFile)
 			err = setTOML(s.value, inFile)
 		}
-		if s.key == secretSetting {
+		if _, secret := s.value.(interface{ hidden() string }); secret {
 			what = s.key + " from " + s.from
 		}
 		if err != nil {

@@ -103,6 +103,28 @@ func text(p *string) pflag.Value {
 	return scalar[string]{p, ofText, func(s string) (string, error) { return s, nil }, asItIs}
 }
 
+// secretText is a text that nothing shows.
+type secretText struct{ p *string }
+
+func secret(p *string) pflag.Value { return secretText{p} }
+
+func (s secretText) Set(text string) error {
+	*s.p = text
+	return nil
+}
+
+func (s secretText) String() string { return "" }
+
+func (s secretText) Type() string { return ofText }
+
+// hidden says that there is one.
+func (s secretText) hidden() string {
+	if *s.p == "" {
+		return ""
+	}
+	return "; not shown"
+}
+
 // name is a text of one line of visible characters, or empty.
 func name(p *string) pflag.Value {
 	const most = 200 // bytes

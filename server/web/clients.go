@@ -1,0 +1,190 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Identity is who sends a request.
+type Identity struct {
+	// Name owns what its requests make.
+	Name string
+	// Revoked, if any, ends when what identified it holds no more.
+	Revoked context.Context
+}
+
+// Tokens identify requests by their bearer tokens.
+type Tokens interface {
+	// Identify gives the identity of a token; false if there is none.
+	Identify(ctx context.Context, token string) (Identity, bool)
+	// Challenge is the WWW-Authenticate header of a request without a token that holds.
+	Challenge(r *http.Request) string
+}
+
+// client is an identity with what it holds.
+type client struct {
+	name string
+	rate *rate.Limiter
+
+	mu       sync.Mutex
+	underWay int64 // bytes of requests that wait for their answers
+	users    int   // requests
+	used     time.Time
+}
+
+// clients are the identities that were seen lately.
+type clients struct {
+	requests int
+	window   time.Duration
+
+	mu     sync.Mutex
+	byName map[string]*client
+	calls  int
+	none   chan struct{} // closed when there are no calls; nil while nobody waits for that
+}
+
+// maxClients is how many identities are remembered.
+const maxClients = 10_000
+
+func (c *clients) init(o Options) {
+	c.requests, c.window, c.byName = o.Requests, o.Window, map[string]*client{}
+}
+
+// sender is the client that sent a request; revoked ends when what identified it holds no
+// more.
+type sender struct {
+	*client
+	revoked context.Context
+}
+
+// of is the client of an identity.
+func (c *clients) of(i Identity) sender {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.byName[i.Name]
+	if known == nil {
+		if len(c.byName) >= maxClients {
+			c.forget()
+		}
+		known = &client{name: i.Name, rate: rate.NewLimiter(rate.Every(c.window/time.Duration(c.requests)), c.requests)}
+		c.byName[i.Name] = known
+	}
+	if i.Revoked == nil {
+		i.Revoked = context.Background()
+	}
+	return sender{known, i.Revoked}
+}
+
+// forget makes room: whoever sent nothing for a window has all of it again anyway. The
+// caller holds mu.
+func (c *clients) forget() {
+	for name, known := range c.byName {
+		known.mu.Lock()
+		idle := known.users == 0 && time.Since(known.used) > c.window
+		known.mu.Unlock()
+		if idle {
+			delete(c.byName, name)
+		}
+	}
+}
+
+type senderKey struct{}
+
+func senderOf(ctx context.Context) sender { return ctx.Value(senderKey{}).(sender) }
+
+// identify finds out who sends a request.
+func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
+	if d.o.Tokens == nil {
+		return d.clients.of(Identity{Name: "http"}), nil
+	}
+	token := bearer(r)
+	if token == "" {
+		return from, refuse(http.StatusUnauthorized, "send the token that you were given, in a header: Authorization: Bearer TOKEN").
+			with("WWW-Authenticate", d.o.Tokens.Challenge(r))
+	}
+	identity, ok := d.o.Tokens.Identify(r.Context(), token)
+	if !ok {
+		return from, refuse(http.StatusUnauthorized, "this token does not hold, or no more: ask the operator for another").
+			with("WWW-Authenticate", d.o.Tokens.Challenge(r)+`, error="invalid_token"`)
+	}
+	return d.clients.of(identity), nil
+}
+
+// bearer is the token of a request; empty if it has none, or several.
+func bearer(r *http.Request) string {
+	values := r.Header.Values("Authorization")
+	const scheme = "bearer "
+	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+		return ""
+	}
+	return values[0][len(scheme):]
+}
+
+// enter counts a request, within the bounds; leave must be called when it was answered.
+func (c *client) enter(size int64) (leave func(), refused *refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.underWay+size > maxUnderWay && c.users > 0 {
+		refused := refuse(http.StatusTooManyRequests, "%d MiB of your requests wait for their answers, which is all that one client may have: try again in %v", maxUnderWay>>20, retryTime)
+		refused.after = retryTime
+		return nil, refused
+	}
+	c.underWay += size
+	c.users++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.underWay -= size
+		c.users--
+		c.used = time.Now()
+	}, nil
+}
+
+// checkRate refuses what comes too often.
+func (c *client) checkRate(requests int, window time.Duration) *refusal {
+	taken := c.rate.Reserve()
+	wait := taken.Delay()
+	if wait == 0 {
+		return nil
+	}
+	taken.Cancel()
+	refused := refuse(http.StatusTooManyRequests, "you sent more than %d requests in %v: try again in %v", requests, window, wait.Round(100*time.Millisecond))
+	refused.after = wait
+	return refused
+}
+
+// begin counts a call that goes on.
+func (c *clients) begin() (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.calls--; c.calls == 0 && c.none != nil {
+			close(c.none)
+			c.none = nil
+		}
+	}
+}
+
+// awaitCalls waits until no call goes on, or for so long.
+func (c *clients) awaitCalls(most time.Duration) {
+	c.mu.Lock()
+	if c.calls == 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.none = make(chan struct{})
+	none := c.none
+	c.mu.Unlock()
+	select {
+	case <-none:
+	case <-time.After(most):
+	}
+}

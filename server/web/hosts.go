@@ -1,0 +1,104 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+func hostSet(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[strings.ToLower(strings.TrimSuffix(name, "."))] = true
+	}
+	return set
+}
+
+func originSet(origins []string) map[string]bool {
+	set := map[string]bool{}
+	for _, origin := range origins {
+		set[strings.ToLower(strings.TrimSuffix(origin, "/"))] = true
+	}
+	return set
+}
+
+// hostOf is a Host header's name, without its port and brackets.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// checkHost refuses requests that came here by another's name: a page can have its own
+// name mean this machine's address, and would then count as of the same origin. A
+// number means what it says.
+func (d *Door) checkHost(r *http.Request) *refusal {
+	name := hostOf(r.Host)
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || d.hosts[name] {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "this server does not answer for the host %.80q: use the address that it printed, or have its operator add the name to http_hosts", r.Host)
+}
+
+// checkOrigin refuses requests of pages of other sites, and tells a browser that those
+// of the operator's list may read the answer. A program that is no browser sends none.
+func (d *Door) checkOrigin(w http.ResponseWriter, r *http.Request) *refusal {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+			return refuse(http.StatusForbidden, "a page of another site sent this: its origin must be one of http_origins")
+		}
+		return nil
+	}
+	w.Header().Add("Vary", "Origin")
+	listed := d.origins[strings.ToLower(origin)]
+	if u, err := url.Parse(origin); !listed && (err != nil || u.Scheme != d.scheme(r) || !strings.EqualFold(u.Host, r.Host)) {
+		return refuse(http.StatusForbidden, "pages of %.80q may not call this server: its operator can add the origin to http_origins", origin)
+	}
+	if listed {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After")
+	}
+	return nil
+}
+
+// answerPreflight answers a browser that asks whether a page may call. checkOrigin has
+// judged the page.
+func answerPreflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
+	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// scheme is how the client reached us, or the proxy that is believed.
+func (d *Door) scheme(r *http.Request) string {
+	if d.isProxy(r) {
+		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "https" || proto == "http" {
+			return proto
+		}
+	}
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// isProxy says that a request comes from a proxy that is believed.
+func (d *Door) isProxy(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	for _, prefix := range d.o.Proxies {
+		if prefix.Contains(from.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
