@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -501,6 +502,62 @@ func BenchmarkHello(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkFiles measures a program of one file, the same in ten, and the difference that
+// bare Deno makes between them.
+func BenchmarkFiles(b *testing.B) {
+	e := newEngine(b, "")
+	binary, err := binary.Locate(b.Context(), binary.LocateOptions{Cache: cachetest.Open(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, language := range []job.Language{job.JavaScript, job.TypeScript} {
+		extension := map[job.Language]string{job.JavaScript: ".js", job.TypeScript: ".ts"}[language]
+		one, ten, files := "", "", map[string][]byte{}
+		for i := range 9 {
+			function := fmt.Sprintf("export function f%d(x) { const p = { a: x, b: \"%[1]d\" }; return p.a + 1 }\n", i)
+			if language == job.TypeScript {
+				function = fmt.Sprintf("export interface P%d { a: number; b?: string }\nexport function f%[1]d(x: number): number { const p: P%[1]d = { a: x, b: \"%[1]d\" }; return p.a + 1 }\n", i)
+			}
+			one += function
+			ten += fmt.Sprintf("import { f%d } from \"./m%[1]d%s\";\n", i, extension)
+			files[fmt.Sprintf("m%d%s", i, extension)] = []byte(function)
+		}
+		const use = "console.log(f0(0) + f1(1) + f2(2) + f3(3) + f4(4) + f5(5) + f6(6) + f7(7) + f8(8));\n"
+		for _, program := range []job.Program{
+			{Language: language, Name: "main" + extension, Code: one + use},
+			{Language: language, Name: "main" + extension, Code: ten + use, Files: files},
+		} {
+			name := fmt.Sprintf("%s, %d files", language, 1+len(program.Files))
+			b.Run(name, func(b *testing.B) {
+				for i := 0; b.Loop(); i++ { // another program each time, whose parse is not remembered
+					program.Code = program.Code + fmt.Sprintf("// %d\n", i)
+					if r := run(b, e, program); r.Stdout.String() != "45\n" {
+						b.Fatalf("%+v", r)
+					}
+				}
+			})
+			b.Run(name+", bare deno run", func(b *testing.B) {
+				dir := b.TempDir()
+				for name, content := range program.Files {
+					if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(filepath.Join(dir, program.Name), []byte(program.Code), 0o600); err != nil {
+					b.Fatal(err)
+				}
+				for b.Loop() {
+					cmd := exec.Command(binary, "run", "--no-config", filepath.Join(dir, program.Name))
+					cmd.Env = []string{"DENO_DIR=" + b.TempDir()}
+					if out, err := cmd.Output(); err != nil || string(out) != "45\n" {
+						b.Fatalf("%s %v", out, err)
+					}
+				}
+			})
+		}
+	}
 }
 
 // TestAFullHeapShowsNoPaths: neither live nor in the result, in a run and a session.

@@ -9,7 +9,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -331,11 +333,58 @@ func scanAny(code string, extensions ...string) Scanned {
 
 var ownPragma = Pattern(`@jsx(Runtime|Frag)?\s`)
 
-// scan parses a program with esbuild. Nothing is read from disk.
+// scan parses a program with esbuild.
 func scan(code string, loader api.Loader) Scanned {
-	var found Scanned
+	found, problem := scanTogether([]source{{code, loader}}, !ownPragma().MatchString(code))
+	if problem != "" {
+		return Scanned{Problem: problem}
+	}
+	return found[0]
+}
+
+// scanFiles parses files, by their paths: all at once, which takes a tenth of the time
+// for each, unless one of them can't be parsed.
+func scanFiles(files map[string]string) map[string]Scanned {
+	found := map[string]Scanned{}
+	var names []string
+	var sources []source
+	for file, code := range files {
+		if ownPragma().MatchString(code) {
+			found[file] = scanAny(code, path.Ext(file))
+		} else {
+			names, sources = append(names, file), append(sources, source{code, loaders[path.Ext(file)]})
+		}
+	}
+	together, problem := scanTogether(sources, true)
+	for i, file := range names {
+		if problem != "" {
+			found[file] = scanAny(files[file], path.Ext(file))
+			continue
+		}
+		together[i].Extension = path.Ext(file)
+		found[file] = together[i]
+	}
+	return found
+}
+
+type source struct {
+	code   string
+	loader api.Loader
+}
+
+// scanTogether parses sources. problem is where the first that was found wrong can't be
+// parsed; nothing else is then known. Nothing is read from disk.
+func scanTogether(sources []source, ownJSX bool) (found []Scanned, problem string) {
+	found = make([]Scanned, len(sources))
+	const space = "source"
+	var entries []string
+	for i := range sources {
+		entries = append(entries, strconv.Itoa(i))
+	}
+	var mu sync.Mutex // esbuild resolves and loads side by side
 	options := api.BuildOptions{
-		Stdin:       &api.StdinOptions{Contents: code, Sourcefile: "main", Loader: loader},
+		EntryPoints: entries,
+		Outdir:      "/",
 		Bundle:      true,
 		Metafile:    true,
 		LogLevel:    api.LogLevelSilent,
@@ -345,36 +394,47 @@ func scan(code string, loader api.Loader) Scanned {
 		JSX:         api.JSXAutomatic, JSXImportSource: jsxSource,
 		Plugins: []api.Plugin{{Name: "scan", Setup: func(build api.PluginBuild) {
 			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
-				if !slices.Contains(found.Imports, a.Path) {
-					found.Imports = append(found.Imports, a.Path)
+				if a.Kind == api.ResolveEntryPoint {
+					return api.OnResolveResult{Path: a.Path, Namespace: space}, nil
+				}
+				i, _ := strconv.Atoi(strings.TrimPrefix(a.Importer, space+":"))
+				mu.Lock()
+				defer mu.Unlock()
+				if !slices.Contains(found[i].Imports, a.Path) {
+					found[i].Imports = append(found[i].Imports, a.Path)
 				}
 				if a.Kind == api.ResolveJSRequireCall || a.Kind == api.ResolveJSRequireResolve {
-					found.Requires = true
+					found[i].Requires = true
 				}
 				return api.OnResolveResult{Path: a.Path, External: true}, nil
 			})
+			build.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: space}, func(a api.OnLoadArgs) (api.OnLoadResult, error) {
+				i, err := strconv.Atoi(a.Path)
+				return api.OnLoadResult{Contents: &sources[i].code, Loader: sources[i].loader, ResolveDir: "/"}, err
+			})
 		}}},
 	}
-	if ownPragma().MatchString(code) {
+	if !ownJSX {
 		options.JSX = api.JSXPreserve // the program says itself what makes its elements
 	}
 	result := api.Build(options)
 	if len(result.Errors) > 0 {
-		first := result.Errors[0]
-		found.Problem = ":1:1"
-		if first.Location != nil {
-			found.Problem = fmt.Sprintf(":%d:%d", first.Location.Line, first.Location.Column+1)
+		if at := result.Errors[0].Location; at != nil {
+			return nil, fmt.Sprintf(":%d:%d", at.Line, at.Column+1)
 		}
-		return found
+		return nil, ":1:1"
 	}
-	switch {
-	case strings.Contains(result.Metafile, `"format": "cjs"`):
-		found.Format = "cjs"
-	case strings.Contains(result.Metafile, `"format": "esm"`):
-		found.Format = "esm"
+	var meta struct {
+		Inputs map[string]struct {
+			Format string `json:"format"`
+		} `json:"inputs"`
 	}
-	slices.Sort(found.Imports) // esbuild resolves them in no fixed order
-	return found
+	_ = json.Unmarshal([]byte(result.Metafile), &meta) // esbuild wrote it
+	for i := range found {
+		found[i].Format = meta.Inputs[space+":"+strconv.Itoa(i)].Format
+		slices.Sort(found[i].Imports) // esbuild resolves them in no fixed order
+	}
+	return found, ""
 }
 
 // UsesSystem says that the program imports a module of Node's that looks at the

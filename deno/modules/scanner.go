@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -61,11 +60,8 @@ func (r ScanRequest) key() string {
 // answer is what a scanner sends back.
 func (r ScanRequest) answer() Scanned {
 	found := scanAny(r.Code, r.Extensions...)
-	for file, code := range r.Beside {
-		if found.Beside == nil {
-			found.Beside = map[string]Scanned{}
-		}
-		found.Beside[file] = scanAny(code, path.Ext(file))
+	if len(r.Beside) > 0 {
+		found.Beside = scanFiles(r.Beside)
 	}
 	if !r.Cell {
 		return found
