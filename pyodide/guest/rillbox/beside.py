@@ -41,8 +41,24 @@ CALLS = {*computed.IMPORTERS, "run_path", "pkgutil", "iter_modules", "walk_packa
 TESTERS = ("pytest", "unittest")
 TEST = re.compile(r"test.*\.py|.*_test\.py|conftest\.py")
 
+# How many bytes are read at a time; most files are smaller.
+PART = 1 << 16
+
 # A module's path → what was read from it, and its code.
 COMPILED: dict[str, tuple[bytes, CodeType]] = {}
+
+
+def read(path: str) -> bytes:
+    """A file's content, with a third of the system calls that open() makes."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        data = part = os.read(file, PART)
+        while len(part) == PART:
+            part = os.read(file, PART)
+            data += part
+        return data
+    finally:
+        os.close(file)
 
 
 @dataclass
@@ -144,8 +160,7 @@ class Follower:
         if path not in self._seen and len(self._seen) < MOST:
             data = None
             try:
-                with open(path, "rb", buffering=0) as file:
-                    data = file.read()
+                data = read(path)
                 self.queue.append((path, package, [self._compiled(data, path)], data))
             except UNREADABLE:
                 data = None
@@ -301,6 +316,10 @@ def shown(path: str) -> str:
 
 class Loader(SourceFileLoader):
     """Loads a module of the program's."""
+
+    def get_data(self, path: Any) -> bytes:
+        """The content of a file of its package's, or its own."""
+        return read(path)
 
     def get_code(self, fullname: str) -> CodeType:
         """The module's code; it may be compiled already."""
