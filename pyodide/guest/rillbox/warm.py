@@ -2,8 +2,8 @@
 
 WebAssembly's functions are compiled when they are first called: those that read,
 compile and run a small program take 15 ms (2 cores at 2.5 GHz). So a worker that
-waits for its program has run another with a module of its own, which prints nothing and leaves nothing:
-no module, no name, no file, no task.
+waits for its program has run another with a module of its own, which prints nothing
+and leaves nothing: no module, no name, no file, no task.
 """
 
 import asyncio
