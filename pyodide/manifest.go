@@ -33,12 +33,13 @@ func demanded(program job.Program, distributed map[string]string) (list []gatewa
 			continue
 		}
 		locked := gateway.Locked{Name: p.Name, Version: p.Version, Files: map[string]string{}}
-		fits := distributed[p.Name] == "" || distributed[p.Name] == p.Version
+		wheels, fits := false, distributed[p.Name] == "" || distributed[p.Name] == p.Version
 		for _, f := range p.Files {
 			locked.Files[f.SHA256] = f.Name
 			fits = fits || strings.HasSuffix(f.Name, "-none-any.whl") || strings.Contains(f.Name, "emscripten")
+			wheels = wheels || strings.HasSuffix(f.Name, ".whl")
 		}
-		if fits {
+		if fits || !wheels { // a source alone was built when the lock file was written
 			list = append(list, locked)
 		}
 	}

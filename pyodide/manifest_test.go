@@ -27,12 +27,13 @@ func TestVersionsOfPython(t *testing.T) {
 }
 
 func TestWhatALockFileDemands(t *testing.T) {
-	distributed := map[string]string{"numpy": "2.4.6", "six": "1.17.0", "pandas": "3.0.0"}
+	distributed := map[string]string{"numpy": "2.4.6", "six": "1.17.0", "pandas": "3.0.0", "built": "3.0.3"}
 	p := job.Program{Packages: []string{"Asked[x]>=2"}, Manifest: job.Manifest{
 		Requirements: []string{"a>1"},
 		Lock: job.Lock{File: "uv.lock", Python: []job.LockedPackage{
 			{Name: "six", Version: "1.15.0", Files: []job.LockedFile{{Name: "six-1.15.0-py2.py3-none-any.whl", SHA256: "6"}}},
 			{Name: "numpy", Version: "2.3.1", Files: []job.LockedFile{{Name: "numpy-2.3.1-cp314-cp314-manylinux_x86_64.whl", SHA256: "1"}}}, // only Pyodide's is for here
+			{Name: "built", Version: "3.0.4", Files: []job.LockedFile{{Name: "built-3.0.4.tar.gz", SHA256: "8"}}}, // as rillbox lock writes it
 			{Name: "pandas", Version: "3.0.0", Files: []job.LockedFile{{Name: "pandas.whl", SHA256: "2"}}},
 			{Name: "native", Version: "1", Files: []job.LockedFile{{Name: "native-1-cp314-win.whl", SHA256: "3"}}},
 			{Name: "two", Version: "1", Files: []job.LockedFile{{SHA256: "4"}}},
@@ -40,7 +41,7 @@ func TestWhatALockFileDemands(t *testing.T) {
 			{Name: "asked", Version: "1", Files: []job.LockedFile{{SHA256: "7"}}},
 		}},
 	}}
-	if got := strings.Join(constraints(p, distributed), " "); got != "a>1 native==1 pandas==3.0.0 six==1.15.0" {
+	if got := strings.Join(constraints(p, distributed), " "); got != "a>1 built==3.0.4 native==1 pandas==3.0.0 six==1.15.0" {
 		t.Error(got)
 	}
 	p.Manifest.Frozen = true
