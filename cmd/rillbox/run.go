@@ -212,6 +212,9 @@ func (a *app) runOnce(ctx context.Context, engines *engines, program named, f *r
 		}
 		return err
 	}
+	if program.module && program.Workspace == "" && result.Status == job.Failed && result.Error == nil {
+		result.Notes = append(result.Notes, "-m "+f.module+" had the modules of this directory that it imports, and no other files: --workspace . gives it all")
+	}
 	if f.json {
 		if err := printJSON(jsonOutput(), server.StructuredResult(result)); err != nil {
 			return err
