@@ -124,12 +124,17 @@ func (o *Output) Report(result job.Result) {
 	case result.State != "" && result.Status != job.Cancelled: // where it was, and why it is no more
 		text = strings.TrimRight(text, "\n") + "\n" + title
 	}
+	text = missing.ReplaceAllString(text, "$1: there is none beside the program (--workspace . has those, too, that are imported by computed names)")
 	text = asFlags.Replace(operators.ReplaceAllString(text, "allow it with --permissions=$1")) // a person is their own
 	fmt.Fprintln(os.Stderr, Paint(os.Stderr, Red, job.ShowText(strings.TrimRight(text, "\n"))))
 }
 
 // operators matches what an error tells an MCP client about granting a permission.
 var operators = regexp.MustCompile(`[Tt]he operator can allow it with (--allow-\S+) in (?:DENO|PYODIDE)_PERMISSION_ARGS\.?`)
+
+// missing matches what an error tells an MCP client of a module that it did not send: here
+// those beside the program came with it.
+var missing = regexp.MustCompile(`(Module not found "[^"]*"): the program has no directory of files; files or session_id gives it one`)
 
 // asFlags replaces the arguments of an MCP call in errors by flags.
 var asFlags = strings.NewReplacer(
