@@ -48,12 +48,12 @@ func newSession(of sender, json bool) *session {
 func (s *sessions) add(of *session, sdk *mcp.ServerSession) {
 	of.id, of.used = sdk.ID(), time.Now()
 	s.mu.Lock()
-	oldest := s.oldest()
-	s.byID[of.id] = of
-	s.mu.Unlock()
-	if oldest != nil {
+	if oldest := s.oldest(); oldest != nil {
+		delete(s.byID, oldest.id)
 		oldest.end()
 	}
+	s.byID[of.id] = of
+	s.mu.Unlock()
 	context.AfterFunc(of.ended, func() { _ = sdk.Close() }) // it waits for the calls
 	go func() {
 		_ = sdk.Wait() // how it ended does not matter
@@ -65,18 +65,33 @@ func (s *sessions) add(of *session, sdk *mcp.ServerSession) {
 	}()
 }
 
-// oldest is the session that goes for another one; nil while there is room, or where all
-// are in use. The caller holds mu.
+// oldest is the session that goes for another one; nil while there is room. It is of the
+// client that has most of them, so that nobody's hellos end another's sessions, and if it
+// can be, one without a request. The caller holds mu.
 func (s *sessions) oldest() (oldest *session) {
 	if len(s.byID) < maxSessions {
 		return nil
 	}
+	counts, most := map[string]int{}, ""
 	for _, one := range s.byID {
-		if one.users == 0 && (oldest == nil || one.used.Before(oldest.used)) {
+		if counts[one.client]++; counts[one.client] > counts[most] {
+			most = one.client
+		}
+	}
+	for _, one := range s.byID {
+		if one.client == most && (oldest == nil || one.before(oldest)) {
 			oldest = one
 		}
 	}
 	return oldest
+}
+
+// before says that a session goes before another one does.
+func (s *session) before(other *session) bool {
+	if (s.users == 0) != (other.users == 0) {
+		return s.users == 0
+	}
+	return s.used.Before(other.used)
 }
 
 // use finds a client's session for one request; leave must be called after it.

@@ -65,8 +65,8 @@ const (
 	maxBody = 10 << 20
 	// maxHeader is the size of the largest header, in bytes.
 	maxHeader = 64 << 10
-	// maxSessions is how many protocol sessions may be open. The one that was not used for
-	// longest goes when another is wanted.
+	// maxSessions is how many protocol sessions may be open, of all clients. One of the
+	// client that has most goes when another is wanted: the one not used for longest.
 	maxSessions = 6000
 	// headerTime is how long a header may take to come, bodyTime a body, and writeTime
 	// what is written to be taken.
