@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -97,6 +98,12 @@ func (s *Server) EndClient(client string) {
 	s.endpoints.mu.Unlock()
 	s.o.Supervisor.EndClient(client)
 	s.outputs.forget(client)
+}
+
+// LongestIdle is how long a session or a run of a client's may go on without a call of
+// its.
+func (s *Server) LongestIdle() time.Duration {
+	return max(s.limits.MaxSessionIdle, s.limits.MaxTimeout+s.limits.InstallTimeout)
 }
 
 // EndSession ends the session that a connection's end leaves without a name.

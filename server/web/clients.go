@@ -48,9 +48,6 @@ type clients struct {
 	none   chan struct{} // closed when there are no calls; nil while nobody waits for that
 }
 
-// maxClients is how many identities are remembered.
-const maxClients = 10_000
-
 func (c *clients) init(o Options) {
 	c.requests, c.window, c.byName = o.Requests, o.Window, map[string]*client{}
 }
@@ -68,27 +65,30 @@ func (c *clients) of(i Identity) sender {
 	defer c.mu.Unlock()
 	known := c.byName[i.Name]
 	if known == nil {
-		if len(c.byName) >= maxClients {
-			c.forget()
-		}
 		known = &client{name: i.Name, rate: rate.NewLimiter(rate.Every(c.window/time.Duration(c.requests)), c.requests)}
 		c.byName[i.Name] = known
 	}
+	known.mu.Lock()
+	known.used = time.Now()
+	known.mu.Unlock()
 	if i.Revoked == nil {
 		i.Revoked = context.Background()
 	}
 	return sender{known, i.Revoked}
 }
 
-// forget makes room: whoever sent nothing for a window has all of it again anyway. The
-// caller holds mu.
-func (c *clients) forget() {
+// forget leaves out clients that sent nothing for so long, and have nothing that holds
+// them. None of them can come back before end has ended the rest of what is theirs.
+func (c *clients) forget(after time.Duration, holds func(client string) bool, end func(client string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for name, known := range c.byName {
 		known.mu.Lock()
-		idle := known.users == 0 && time.Since(known.used) > c.window
+		idle := known.users == 0 && time.Since(known.used) > after
 		known.mu.Unlock()
-		if idle {
+		if idle && !holds(name) {
 			delete(c.byName, name)
+			end(name)
 		}
 	}
 }

@@ -111,18 +111,21 @@ func (s *sessions) use(client, id string) (found *session, leave func(), ok bool
 	}, true
 }
 
-// sweep ends sessions that nobody has used for long.
-func (s *sessions) sweep(ctx context.Context) {
-	every := time.NewTicker(sessionTime / 60)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-			s.closeWhere(func(one *session) bool { return one.users == 0 && time.Since(one.used) > sessionTime })
+// endIdle ends sessions that nobody has used for long.
+func (s *sessions) endIdle() {
+	s.closeWhere(func(one *session) bool { return one.users == 0 && time.Since(one.used) > sessionTime })
+}
+
+// has says whether a client has a session.
+func (s *sessions) has(client string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.byID {
+		if one.client == client {
+			return true
 		}
 	}
+	return false
 }
 
 func (s *sessions) closeAll() { s.closeWhere(func(*session) bool { return true }) }

@@ -193,7 +193,7 @@ func (d *Door) Serve(ctx context.Context, listener net.Listener, grace time.Dura
 	}()
 	sweeping, stop := context.WithCancel(ctx)
 	defer stop()
-	go d.sessions.sweep(sweeping)
+	go d.sweep(sweeping)
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve HTTP on %v: %w", listener.Addr(), err)
@@ -209,4 +209,20 @@ func (d *Door) Serve(ctx context.Context, listener net.Listener, grace time.Dura
 		err = errors.Join(err, hs.Close())
 	}
 	return err
+}
+
+// sweep ends what nobody has used for long: protocol sessions, and all that is left of
+// clients that came no more for as long as the longest of what they can have lasts.
+func (d *Door) sweep(ctx context.Context) {
+	every := time.NewTicker(sessionTime / 60)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			d.sessions.endIdle()
+			d.clients.forget(max(sessionTime, d.o.Window, d.s.LongestIdle()), d.sessions.has, d.s.EndClient)
+		}
+	}
 }

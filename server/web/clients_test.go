@@ -1,0 +1,51 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestClientsThatComeNoMoreAreForgotten: with all that is theirs, while those that have a
+// protocol session or a call stay.
+func TestClientsThatComeNoMoreAreForgotten(t *testing.T) {
+	h := open(t, Options{Tokens: identified{"gone": true, "connected": true, "calls": true}})
+	begun := make(chan struct{}, 1)
+	gone, connected, calls := h.client(t, newer, "gone", nil), h.client(t, older, "connected", nil), h.client(t, newer, "calls", func(message string) {
+		if strings.Contains(message, "begun") {
+			begun <- struct{}{}
+		}
+	})
+	if text, wrong := use(t.Context(), t, gone, "write_file", map[string]any{"session_id": "work", "path": "x.txt", "text": "x"}); wrong {
+		t.Fatal(text)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		use(ctx, t, calls, "run_code", map[string]any{"language": "js", "code": "wait"})
+	}()
+	<-begun
+	endpoint := h.s.Endpoint("gone")
+	h.clients.forget(h.s.LongestIdle(), h.sessions.has, h.s.EndClient)
+	if len(h.clients.byName) != 3 || h.s.Endpoint("gone") != endpoint {
+		t.Error("a client was forgotten that came a moment ago")
+	}
+	h.clients.forget(0, h.sessions.has, h.s.EndClient)
+	if h.clients.byName["gone"] != nil || h.clients.byName["connected"] == nil || h.clients.byName["calls"] == nil {
+		t.Errorf("left are %v", h.clients.byName)
+	}
+	if h.s.Endpoint("gone") == endpoint {
+		t.Error("the SDK's server of a client that has gone is left")
+	}
+	if text, wrong := use(t.Context(), t, gone, "read_file", map[string]any{"session_id": "work", "path": "x.txt"}); !wrong || !strings.Contains(text, "no session") {
+		t.Errorf("its session is left: %s", text)
+	}
+	if text, wrong := use(t.Context(), t, connected, "run_code", map[string]any{"language": "js", "code": "hi"}); wrong {
+		t.Error(text)
+	}
+	cancel()
+	<-h.ended
+	<-ended
+}
