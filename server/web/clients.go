@@ -102,6 +102,9 @@ func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
 	if d.o.Tokens == nil {
 		return d.clients.of(Identity{Name: "http"}), nil
 	}
+	if len(r.Header.Values("Authorization")) > 1 {
+		return from, refuse(http.StatusBadRequest, "send one header Authorization, not several")
+	}
 	token := bearer(r)
 	if token == "" {
 		return from, refuse(http.StatusUnauthorized, "send the token that you were given, in a header: Authorization: Bearer TOKEN").
@@ -115,18 +118,24 @@ func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
 	return d.clients.of(identity), nil
 }
 
-// bearer is the token of a request; empty if it has none, or several.
+// bearer is the token of a request; empty if it has none.
 func bearer(r *http.Request) string {
-	values := r.Header.Values("Authorization")
+	value := r.Header.Get("Authorization")
 	const scheme = "bearer "
-	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+	if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
 		return ""
 	}
-	return values[0][len(scheme):]
+	return value[len(scheme):]
 }
 
-// enter counts a request, within the bounds; leave must be called when it was answered.
-func (c *client) enter(size int64) (leave func(), refused *refusal) {
+// stay is a request that waits for its answer.
+type stay struct {
+	of   *client
+	size int64 // bytes
+}
+
+// enter counts a request, within the bounds; its stay must be left when it was answered.
+func (c *client) enter(size int64) (*stay, *refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.underWay+size > maxUnderWay && c.users > 0 {
@@ -136,13 +145,23 @@ func (c *client) enter(size int64) (leave func(), refused *refusal) {
 	}
 	c.underWay += size
 	c.users++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.underWay -= size
-		c.users--
-		c.used = time.Now()
-	}, nil
+	return &stay{c, size}, nil
+}
+
+// resize says how large the request turned out to be.
+func (s *stay) resize(size int64) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.underWay += size - s.size
+	s.size = size
+}
+
+func (s *stay) leave() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.underWay -= s.size
+	s.of.users--
+	s.of.used = time.Now()
 }
 
 // checkRate refuses what comes too often.

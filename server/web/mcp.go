@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,28 +76,40 @@ type message struct {
 // post takes messages of a client.
 func (d *Door) post(w http.ResponseWriter, r *http.Request) *refusal {
 	from := senderOf(r.Context())
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "send JSON, with the header Content-Type: application/json")
+	kind, more, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || !strings.EqualFold(cmp.Or(more["charset"], "utf-8"), "utf-8") || r.Header.Get("Content-Encoding") != "" {
+		return refuse(http.StatusUnsupportedMediaType, "send JSON in UTF-8, not compressed, with the header Content-Type: application/json")
 	}
 	asJSON, asStream := accepts(r)
 	if !asJSON && !asStream {
 		return refuse(http.StatusNotAcceptable, "answers are application/json or text/event-stream: name them in the header Accept")
 	}
-	leave, refused := from.enter(max(r.ContentLength, 0))
+	if r.ContentLength > maxBody {
+		return tooLarge()
+	}
+	size := r.ContentLength
+	if size < 0 { // it comes in chunks, and nobody knows how many
+		size = maxBody
+	}
+	stay, refused := from.enter(size)
 	if refused != nil {
 		return refused
 	}
-	defer leave()
+	defer stay.leave()
 	body, refused := readBody(w, r)
 	if refused != nil {
 		return refused
 	}
+	stay.resize(int64(len(body)))
 	m, refused := look(body)
 	if refused != nil {
 		return refused
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.Header.Set("Accept", "application/json, text/event-stream") // for the SDK wants both
+	if out, ok := w.(*writer); ok {
+		out.id, out.last = m.id, len(r.TransferEncoding) > 0
+	}
 	if m.isCall {
 		defer d.clients.begin()()
 	}
@@ -219,17 +233,21 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a test's recorder has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "a request has %d MiB at most: put data into a file of the session, with several calls of write_file", maxBody>>20)
+		return nil, tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, refuse(http.StatusRequestTimeout, "the body did not come within %v: send it again", bodyTime)
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "the body ended early: send it again")
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+func tooLarge() *refusal {
+	return refuse(http.StatusRequestEntityTooLarge, "a request has %d MiB at most: put data into a file of the session, with several calls of write_file", maxBody>>20)
 }
 
 // look decodes a body as far as it decides where that goes.
@@ -239,8 +257,12 @@ func look(body []byte) (message, *refusal) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '[' {
 		target = &parts
 	}
-	if err := json.Unmarshal(body, target); err != nil {
-		refused := refuse(http.StatusBadRequest, "the body is no JSON: %v", err)
+	err := json.Unmarshal(body, target)
+	if err == nil && !utf8.Valid(body) {
+		err = errors.New("invalid UTF-8")
+	}
+	if err != nil {
+		refused := refuse(http.StatusBadRequest, "the body can't be read as JSON: %s: send one message of JSON-RPC", strings.TrimPrefix(err.Error(), "json: "))
 		refused.code = jsonrpc.CodeParseError
 		return message{}, refused
 	}
@@ -248,7 +270,7 @@ func look(body []byte) (message, *refusal) {
 	for _, part := range parts {
 		decoded, err := jsonrpc.DecodeMessage(part)
 		if err != nil {
-			return m, invalid("the body is no JSON-RPC message: %v", err)
+			return m, invalid("the body is no message of JSON-RPC: send an object with jsonrpc (\"2.0\"), id (a number or a string), method and params")
 		}
 		request, ok := decoded.(*jsonrpc.Request)
 		if !ok {

@@ -136,7 +136,7 @@ func (d *Door) endpoint(r *http.Request) *mcp.Server {
 
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &writer{ResponseWriter: w}
+	out := &writer{ResponseWriter: w, last: r.ContentLength != 0}
 	defer out.finish()
 	w = out
 	w.Header().Set("X-Content-Type-Options", "nosniff")

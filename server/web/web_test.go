@@ -51,6 +51,15 @@ type house struct {
 
 func open(t *testing.T, o Options) house {
 	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openOn(t, o, listener)
+}
+
+func openOn(t *testing.T, o Options, listener net.Listener) house {
+	t.Helper()
 	h := house{ended: make(chan string, 16)}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	sup := supervisor.New(job.DefaultLimits(), log, echo{h.ended})
@@ -60,10 +69,6 @@ func open(t *testing.T, o Options) house {
 		o.Requests, o.Window = 1000, time.Minute
 	}
 	h.Door = New(s, o)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	h.url = "http://" + listener.Addr().String()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

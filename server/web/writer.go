@@ -1,9 +1,12 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // writer cuts off who does not take what is written, and gives the SDK's refusals, which
@@ -12,6 +15,12 @@ type writer struct {
 	http.ResponseWriter
 	begun   bool
 	refused *refusal
+	id      json.RawMessage // of the message that is handled, if it has one
+	// last says that the connection ends with the answer. It does so unless the whole body
+	// was read, for net/http would wait for the rest of it before it answers. And it does so
+	// when that came in chunks: it may have come with a length too, by which a proxy took
+	// what is after the chunks for its end (RFC 9112, 6.1), and net/http does not tell.
+	last bool
 }
 
 // Unwrap is for http.ResponseController.
@@ -23,6 +32,9 @@ func (w *writer) WriteHeader(status int) {
 		return
 	}
 	w.begun = true
+	if w.last {
+		w.Header().Set("Connection", "close")
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -47,8 +59,39 @@ func (w *writer) Flush() {
 
 // finish writes a refusal of the SDK's.
 func (w *writer) finish() {
-	if w.refused != nil {
-		w.refused.message = strings.TrimSpace(w.refused.message)
-		w.refused.write(w.ResponseWriter)
+	if refused := w.refused; refused != nil {
+		refused.translate()
+		refused.id, w.refused = w.id, nil
+		refused.write(w)
+	}
+}
+
+// translations are of what the SDK says without a word of what to do. The first that the
+// text has holds.
+var translations = []struct {
+	has  string
+	code int64
+	says string // %s is the SDK's text from has on
+}{
+	{"JSON RPC not handled: ", jsonrpc.CodeMethodNotFound, "there is no such method here: %s"},
+	{"JSON RPC invalid request: ", jsonrpc.CodeInvalidRequest, "%s"},
+	{"invalid request: ", jsonrpc.CodeInvalidRequest, "%s"},
+	{"Unsupported protocol version", codeRefused, "name another version in " + versionHeader + ": %s"},
+	{"JSON-RPC batching is not supported", jsonrpc.CodeInvalidRequest, "send each message alone: %s"},
+	{"malformed Last-Event-ID", codeRefused, "Last-Event-ID is none that this server gave: send the id of the last event that you got"},
+	{"stream replay unsupported", codeRefused, "this session has no streams, for its client wanted none: send GET without Last-Event-ID"},
+	{"failed to replay events", codeRefused, "what came after this Last-Event-ID is not kept, or never was: send the request again"},
+	{"stream ID conflicts", codeRefused, "another connection has this stream: close that one first"},
+	{"can't send Last-Event-ID", codeRefused, "Last-Event-ID is for GET: send the message without it"},
+}
+
+// translate says what the SDK says as we would.
+func (r *refusal) translate() {
+	r.message = strings.TrimSpace(r.message)
+	for _, t := range translations {
+		if at := strings.Index(r.message, t.has); at >= 0 {
+			r.code, r.message = t.code, strings.Replace(t.says, "%s", strings.TrimSuffix(r.message[at:], "\n"), 1)
+			return
+		}
 	}
 }
