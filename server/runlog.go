@@ -2,30 +2,28 @@ package server
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"log/slog"
-	"net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 )
 
 // logRun logs one line for a run, or for a program that was not run: who, what and
 // how it went; nothing of the code, its input, its environment or its output.
-func (s *Server) logRun(from *mcp.Implementation, client string, p job.Program, r job.Result, err error) {
+func (s *Server) logRun(ctx context.Context, from *mcp.Implementation, p job.Program, r job.Result, err error) {
+	client := clientOf(ctx)
 	line := s.o.Log.With("execution", p.ID, "client", identity(from, client), "language", cmp.Or(r.Language, p.Language))
-	var refused *job.ProgramError
-	var busy *supervisor.BusyError
-	switch {
-	case errors.As(err, &busy):
-		line.Info("a program was not run", "status", "busy")
-	case errors.As(err, &refused): // its words may be the client's
-		line.Info("a program was not run", "status", "refused")
-	case err != nil:
-		line.Warn("a program was not run", "status", "error", "error", err)
+	if request := recordOf(ctx).Request; request != "" { // then the client is not all that is known of whose it is
+		line = line.With("identity", client, "request", request)
+	}
+	switch status := statusOf(err); {
+	case err != nil && status == StatusError:
+		line.Warn("a program was not run", "status", status, "error", err)
+	case err != nil: // its words may be the client's
+		line.Info("a program was not run", "status", status)
 	default:
 		line.Info("ran a program", "packages", packagesForLog(r.Packages), "status", r.Status, "exit_code", r.ExitCode,
 			slog.Int64("waited_ms", r.Waited.Milliseconds()), slog.Int64("install_ms", r.Installing.Milliseconds()),
@@ -49,11 +47,7 @@ func identity(from *mcp.Implementation, client string) string {
 func packagesForLog(packages []job.Package) string {
 	var list []string
 	for _, p := range packages {
-		name := p.Name
-		if u, err := url.Parse(name); err == nil && u.Host != "" {
-			name = u.Host + u.Path
-		}
-		list = append(list, strings.TrimSpace(job.ShowName(name)+" "+job.ShowLine(p.Version, maxIdentity)))
+		list = append(list, strings.TrimSpace(job.ShowName(withoutSecrets(p.Name))+" "+job.ShowLine(p.Version, maxIdentity)))
 	}
 	return strings.Join(list, ", ")
 }

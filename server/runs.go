@@ -14,8 +14,10 @@ import (
 )
 
 func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args runArgs) (*mcp.CallToolResult, error) {
+	recordOf(ctx).asked(args.Packages, args.Permissions)
 	program, err := s.program(args)
 	if err != nil {
+		recordOf(ctx).Status = StatusRefused
 		return nil, err
 	}
 	id, client, made := program.ID, clientOf(ctx), false
@@ -43,7 +45,8 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 		}
 		return s.o.Supervisor.Run(ctx, program, call)
 	})
-	s.logRun(req.ClientInfo(), client, program, result, err)
+	recordOf(ctx).ran(program, result, err)
+	s.logRun(ctx, req.ClientInfo(), program, result, err)
 	if err != nil {
 		return nil, fmt.Errorf("the program was not run: %w", err)
 	}
@@ -82,6 +85,8 @@ func (s *Server) installPackages(ctx context.Context, req *mcp.CallToolRequest, 
 	if err := checkList("packages", args.Packages); err != nil {
 		return nil, err
 	}
+	recordOf(ctx).Language = language
+	recordOf(ctx).asked(args.Packages, nil)
 	if len(args.Packages) == 0 {
 		return nil, errors.New(`packages is empty: name at least one (["lodash"])`)
 	}

@@ -50,6 +50,8 @@ type Options struct {
 	Offline bool
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
+	// Ended, if any, hears of each tool call that has ended. It must not wait.
+	Ended func(Record)
 }
 
 // Server answers MCP clients.
@@ -177,6 +179,11 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer s.greet()
 		call, isCall := req.(*mcp.CallToolRequest)
+		if isCall {
+			var end func(mcp.Result, error)
+			ctx, end = s.recorded(ctx, call)
+			defer func() { end(res, err) }()
+		}
 		// The SDK does not recover from panics: one would end the process for all clients.
 		defer func() {
 			if p := recover(); p != nil {

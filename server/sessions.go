@@ -110,7 +110,9 @@ func (s *Server) addSessionTools() {
 }
 
 func (s *Server) createSession(ctx context.Context, req *mcp.CallToolRequest, args createArgs) (*mcp.CallToolResult, error) {
+	recordOf(ctx).asked(args.Packages, args.Permissions)
 	language, _, err := s.resolve(args.Language, true)
+	recordOf(ctx).Language = language
 	if err == nil {
 		err = errors.Join(checkList("packages", args.Packages), checkList("permissions", args.Permissions))
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -164,10 +165,13 @@ func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *
 	s.tools = append(s.tools, tool{t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		args, err := decodeArgs[In](t.Name, req.Params.Arguments)
 		if err != nil {
+			recordOf(ctx).Status = StatusRefused
 			return toolError(err), nil
 		}
 		res, err := handle(ctx, req, args)
 		if err != nil {
+			record := recordOf(ctx)
+			record.Status = cmp.Or(record.Status, statusOf(err))
 			return toolError(err), nil
 		}
 		return res, nil
