@@ -38,7 +38,7 @@ func (c *Cache) GetOrDownload(ctx context.Context, kind, key string, download fu
 type blobMaker func(path string) (digest string, err error)
 
 func (c *Cache) blob(ctx context.Context, kind, key string, maker blobMaker) (path string, hit bool, err error) {
-	get := func() (string, error) { return c.Get(kind, key) }
+	get := func() (string, error) { return c.get(kind, key, c.indexPath(kind, key), c.readBlob) }
 	return c.getOrMake(ctx, "blob/"+kind+"/"+key, get, func() (string, error) { return c.put(kind, key, maker) })
 }
 
@@ -55,7 +55,7 @@ func (c *Cache) Put(ctx context.Context, kind, key string, r io.Reader) (path st
 
 // Get returns the path of the blob (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) Get(kind, key string) (path string, err error) {
-	return c.get(kind, key, c.indexPath(kind, key), c.readBlob)
+	return c.counted(c.get(kind, key, c.indexPath(kind, key), c.readBlob))
 }
 
 // Has says that the cache holds the blob (kind, key), without verifying it.

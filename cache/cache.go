@@ -45,6 +45,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rillbox/cache/egress"
@@ -79,6 +80,8 @@ type Cache struct {
 	live *live // the process's mark, and its temporary directory
 
 	verified sync.Map // by path, the stamp of what was hashed by this process
+
+	hits, misses atomic.Int64 // lookups
 
 	trimming   sync.Mutex // held while this process trims by itself
 	background sync.WaitGroup

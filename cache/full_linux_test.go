@@ -82,6 +82,9 @@ func TestWhatIsThereIsUsedWhereNothingCanBeWritten(t *testing.T) {
 				}); !cannotWrite(err) {
 					t.Errorf("opened %s: something new gave %v", opened, err)
 				}
+				if err := c.CheckWritable(); !cannotWrite(err) {
+					t.Errorf("opened %s: it says of itself %v", opened, err)
+				}
 				_ = c.Close()
 			}
 		})

@@ -168,6 +168,17 @@ func (c *Cache) inUse() (map[string]bool, error) {
 	return used, nil
 }
 
+// CheckWritable says why nothing can be added to the cache: its directory is gone, or the
+// disk is full.
+func (c *Cache) CheckWritable() error {
+	dir, err := c.tempDir("check-")
+	if err != nil {
+		return err
+	}
+	defer removeAll(dir)
+	return os.WriteFile(filepath.Join(dir, "check"), make([]byte, 4096), 0o600)
+}
+
 // tempDir makes a directory for work in progress; Rename from it into the
 // cache is atomic, as both are on one file system.
 func (c *Cache) tempDir(pattern string) (string, error) {

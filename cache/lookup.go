@@ -14,7 +14,7 @@ import (
 // getOrMake returns what get finds, or else what make makes. When several goroutines or
 // processes want it at once, one makes it and the others wait.
 func (c *Cache) getOrMake(ctx context.Context, lock string, get, make func() (string, error)) (path string, hit bool, err error) {
-	if path, err = get(); !errors.Is(err, ErrMiss) {
+	if path, err = c.counted(get()); !errors.Is(err, ErrMiss) {
 		return path, err == nil, err
 	}
 	unlock, err := c.Lock(ctx, lock)
@@ -28,6 +28,21 @@ func (c *Cache) getOrMake(ctx context.Context, lock string, get, make func() (st
 	path, err = make()
 	return path, false, err
 }
+
+// counted counts a lookup.
+func (c *Cache) counted(path string, err error) (string, error) {
+	switch {
+	case err == nil:
+		c.hits.Add(1)
+	case errors.Is(err, ErrMiss):
+		c.misses.Add(1)
+	}
+	return path, err
+}
+
+// Lookups is how many lookups of blobs and trees found what they wanted since Open, and
+// how many did not.
+func (c *Cache) Lookups() (hits, misses int64) { return c.hits.Load(), c.misses.Load() }
 
 // store makes an entry: fill creates what it holds in an empty directory, and finish
 // seals that, puts it in place and returns its path.

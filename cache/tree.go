@@ -33,13 +33,13 @@ type manifestFile struct {
 //
 // The files are read-only, and stay for as long as this Cache is open.
 func (c *Cache) Tree(ctx context.Context, kind, key string, maker func(ctx context.Context, dir string) error) (dir string, hit bool, err error) {
-	get := func() (string, error) { return c.GetTree(kind, key) }
+	get := func() (string, error) { return c.get(kind, key, c.treePath(kind, key), c.readTree) }
 	return c.getOrMake(ctx, "tree/"+kind+"/"+key, get, func() (string, error) { return c.makeTree(ctx, kind, key, maker) })
 }
 
 // GetTree returns the directory (kind, key), or an error that wraps ErrMiss.
 func (c *Cache) GetTree(kind, key string) (dir string, err error) {
-	return c.get(kind, key, c.treePath(kind, key), c.readTree)
+	return c.counted(c.get(kind, key, c.treePath(kind, key), c.readTree))
 }
 
 const manifestFileName = "manifest.json"

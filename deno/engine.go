@@ -129,6 +129,7 @@ func (e *Engine) Describe() job.Description {
 		Languages:   Languages,
 		Versions:    map[string]string{"deno": binary.Version, "v8": binary.V8Version, "typescript": binary.TypeScriptVersion},
 		Ready:       binary.Available(e.locateOptions(nil)),
+		Warm:        e.pool.Len(),
 		Permissions: e.options.Permissions.Args(),
 		Wall:        e.walls.Around(e.options.Permissions),
 	}

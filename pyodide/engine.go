@@ -164,6 +164,7 @@ func (e *Engine) Describe() job.Description {
 			"deno": binary.Version, "v8": binary.V8Version,
 		},
 		Ready:       e.isReady(),
+		Warm:        e.pool.Len(),
 		Permissions: e.o.Permissions.Args(),
 		Wall:        e.walls.Around(e.o.Permissions),
 	}

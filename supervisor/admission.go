@@ -83,6 +83,13 @@ func (a *admission) busy() error {
 	return &BusyError{Running: a.limits.Running, Waiting: a.limits.Waiting, RetryAfter: retryAfter}
 }
 
+// load is how many runs go on, and how many wait.
+func (a *admission) load() (running, waiting int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limits.Running - a.free, a.limits.Waiting - a.room
+}
+
 // place gives the client's run its place in the queue.
 func (a *admission) place(client string) (*place, error) {
 	a.mu.Lock()

@@ -30,8 +30,14 @@ func TestAdmissionIsFairBetweenClients(t *testing.T) {
 			}()
 			synctest.Wait() // queued in this order
 		}
+		if running, waiting := a.load(); running != 1 || waiting != 4 {
+			t.Errorf("%d run and %d wait, want 1 and 4", running, waiting)
+		}
 		leave()
 		synctest.Wait()
+		if running, waiting := a.load(); running != 0 || waiting != 0 {
+			t.Errorf("%d run and %d wait in the end", running, waiting)
+		}
 		close(turns)
 		var order []string
 		for client := range turns {

@@ -187,7 +187,7 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 		result, err = engine.Run(ctx, p, c.Streams)
 	}
 	result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, waited
-	s.log.Debug("run", "execution", p.ID, "language", p.Language, "status", result.Status,
+	s.log.Debug("run", "execution", p.ID, "client", c.Client, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err
 }
@@ -386,6 +386,24 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 		p.ID = NewID()
 	}
 	return engine, p, nil
+}
+
+// Load is what goes on now.
+type Load struct {
+	Running, Waiting int // programs
+	Sessions         int
+	Children         int   // processes of programs and sessions, and those that wait for one
+	Memory           int64 // of these, in bytes
+}
+
+// Load is what goes on now.
+func (s *Supervisor) Load() (l Load) {
+	l.Running, l.Waiting = s.admission.load()
+	l.Children, l.Memory = sandbox.Living()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.Sessions = len(s.open)
+	return l
 }
 
 // Languages are the rows of all that the supervisor has an engine for.

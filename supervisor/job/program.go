@@ -232,6 +232,8 @@ type Description struct {
 	Versions map[string]string
 	// Ready says that all of the engine is on this machine.
 	Ready bool
+	// Warm is how many children wait for a program.
+	Warm int
 	// Permissions are the Deno flags that the operator granted.
 	Permissions []string
 	// Wall is the level of the wall around programs, as launcher.Level names it;

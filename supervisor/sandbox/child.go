@@ -208,6 +208,7 @@ func Start(command Command, limits job.Limits) (*Child, error) {
 		looks:   time.NewTicker(idleInterval),
 	}
 	leaving.Add(1)
+	living.Store(c, nil)
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: c.ownProcesses(), Dir: command.Dir, Cgroup: group.Join()})
 	if command.JoinLater {
 		go c.join()
@@ -376,6 +377,7 @@ func (c *Child) reap() {
 		c.group.Kill()
 	}
 	<-c.joined
+	living.Delete(c)
 	state, _ := c.process.Wait() // nobody else waits for it, so it can
 	tellKeeper(launcher.Kept{Group: c.pid(), Gone: true, Dir: c.command.Dir, Cgroup: c.group.Join()})
 	c.checkGroup()
@@ -399,6 +401,20 @@ func (c *Child) reap() {
 // leaving counts the children that live, or whose directories and cgroups are
 // being removed.
 var leaving sync.WaitGroup
+
+// living are the children whose processes have not ended.
+var living sync.Map
+
+// Living is how many children this process has now, and how many bytes they use, what
+// they share with others left out.
+func Living() (children int, memory int64) {
+	living.Range(func(c, _ any) bool {
+		children++
+		memory += c.(*Child).Memory()
+		return true
+	})
+	return children, memory
+}
 
 // leave removes the directory and the cgroup of a child that has ended. Nobody
 // waits for that but RemoveServerDir.

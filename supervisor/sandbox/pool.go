@@ -160,6 +160,13 @@ func (p *Pool[W]) Idle() []W {
 	return idle
 }
 
+// Len is how many workers wait.
+func (p *Pool[W]) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
+}
+
 // Close ends the workers that wait and those that are being started, and waits
 // until they are gone.
 func (p *Pool[W]) Close() {
