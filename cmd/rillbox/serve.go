@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/server"
+	"rillbox/server/metrics"
 	"rillbox/server/stdio"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
@@ -69,6 +70,16 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	a.logWall()
 	options := a.config.Server
 	options.Supervisor, options.Version, options.Offline, options.Log = engines.Supervisor, version(), a.config.Cache.Offline, a.log
+	counted := metrics.New(metrics.Options{
+		Supervisor: engines.Supervisor, Version: version(), Lookups: engines.cache.Lookups,
+		CacheBytes: func() (int64, error) { info, err := engines.cache.Info(); return info.Bytes, err },
+	})
+	options.Ended = counted.Ended
+	endAside, err := a.serveAside(counted)
+	if err != nil {
+		return err
+	}
+	defer endAside()
 	srv := server.New(options)
 	preparing, cancel := context.WithCancel(ctx)
 	var prepared sync.WaitGroup
@@ -84,7 +95,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	defer prepared.Wait()
 	defer cancel()
 	if a.config.HTTP.Address != "" {
-		err = a.serveHTTP(ctx, srv)
+		err = a.serveHTTP(ctx, srv, counted)
 	} else {
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)

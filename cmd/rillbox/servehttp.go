@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rillbox/server"
+	"rillbox/server/metrics"
 	"rillbox/server/web"
 )
 
@@ -27,15 +28,16 @@ type httpSettings struct {
 	Insecure         bool
 	Token            string
 	Grace            time.Duration
+	Metrics, Profile string // addresses of their own
 }
 
 // defaultPort is that of `serve --http`, unless one is named.
 const defaultPort = "8848"
 
 // serveHTTP serves MCP over HTTP until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, srv *server.Server) error {
+func (a *app) serveHTTP(ctx context.Context, srv *server.Server, m *metrics.Metrics) error {
 	h := a.config.HTTP
-	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log}
+	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler()}
 	if h.Token != "" {
 		o.Tokens = web.OneToken(h.Token)
 	}
@@ -63,24 +65,17 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server) error {
 		scheme = "https"
 	}
 	a.log.Info("serving MCP over HTTP", "url", fmt.Sprintf("%s://%s%s", scheme, listener.Addr(), h.Path), "authentication", o.Tokens != nil)
-	return web.New(srv, o).Serve(ctx, listener, h.Grace)
+	door := web.New(srv, o)
+	m.Watch("identities", "Identities that sent a request lately.", func() float64 { return float64(door.Identities()) })
+	m.Watch("protocol_sessions", "Sessions of MCP's that are open.", func() float64 { return float64(door.Sessions()) })
+	return door.Serve(ctx, listener, h.Grace)
 }
 
 // listen opens the address, if what is set is enough for whoever can reach it.
 func (h httpSettings) listen(o web.Options) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(h.Address)
+	host, port, address, err := parseAddress("http", h.Address, defaultPort)
 	if err != nil {
-		host, port = h.Address, defaultPort
-	}
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	address, err := netip.ParseAddr(host)
-	switch {
-	case host == "":
-		address = netip.IPv6Unspecified()
-	case err != nil:
-		return nil, usageError{fmt.Errorf("http: %q is no address: want one of this machine's, such as 127.0.0.1:%s", h.Address, defaultPort)}
+		return nil, err
 	}
 	if !address.Unmap().IsLoopback() && !h.Insecure {
 		switch {
@@ -95,6 +90,26 @@ func (h httpSettings) listen(o web.Options) (net.Listener, error) {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	return listener, nil
+}
+
+// parseAddress reads an address to listen on, of the setting key.
+func parseAddress(key, text, port string) (host, _ string, address netip.Addr, err error) {
+	host, named, err := net.SplitHostPort(text)
+	if err != nil {
+		host = text
+	} else {
+		port = named
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if host == "" {
+		return host, port, netip.IPv6Unspecified(), nil
+	}
+	if address, err = netip.ParseAddr(host); err != nil {
+		return "", "", address, usageError{fmt.Errorf("%s: %q is no address: want one of this machine's, such as 127.0.0.1:%s", key, text, port)}
+	}
+	return host, port, address, nil
 }
 
 // namesOf are the hosts that a certificate is for.

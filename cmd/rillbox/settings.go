@@ -165,6 +165,8 @@ func newConfig() *config {
 	add("behind_proxy", &list{p: &c.HTTP.Proxies}, "addresses of a proxy that does HTTPS in its place, such as 10.0.0.0/8")
 	add("insecure", boolean(&c.HTTP.Insecure), "listen for others without authentication or encryption, for tests")
 	add("auth_token", secret(&c.HTTP.Token), "token that requests over HTTP must have; nothing shows it again")
+	add("metrics_address", text(&c.HTTP.Metrics), "serve Prometheus' /metrics at this address of its own, such as 127.0.0.1:9464, to whoever can reach it")
+	add("pprof_address", text(&c.HTTP.Profile), "serve Go's profiles of the server at this address, which must be of this machine alone, such as 127.0.0.1:6060")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -174,7 +176,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those

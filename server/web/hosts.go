@@ -61,7 +61,7 @@ func (d *Door) checkOrigin(w http.ResponseWriter, r *http.Request) *refusal {
 	if listed {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After")
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, WWW-Authenticate, Retry-After")
 	}
 	return nil
 }

@@ -43,6 +43,7 @@ func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
 		from, refused = d.identify(r)
 	}
 	if refused == nil {
+		noteIdentity(w, from.name)
 		refused = from.checkRate(d.o.Requests, d.o.Window)
 	}
 	if refused == nil {
@@ -59,7 +60,6 @@ func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if refused != nil {
-		d.o.Log.Debug("refused a request", "status", refused.status, "why", refused.message)
 		refused.write(w)
 	}
 }

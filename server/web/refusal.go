@@ -40,6 +40,9 @@ func (r *refusal) with(name, value string) *refusal {
 
 // write answers with a JSON-RPC error, which MCP clients show.
 func (r *refusal) write(w http.ResponseWriter) {
+	if out, ok := w.(*writer); ok {
+		out.why = r.message
+	}
 	if r.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(r.after.Seconds()+0.999))))
 	}

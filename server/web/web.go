@@ -55,6 +55,10 @@ type Options struct {
 	TLS *tls.Config
 	// Log receives what an operator should know.
 	Log *slog.Logger
+	// Answered, if any, hears of each request that was answered.
+	Answered func(method string, status int, took time.Duration)
+	// Metrics, if any, answers GET /metrics.
+	Metrics http.Handler
 }
 
 // What one identity may hold at a time, and for how long a request may hold anything.
@@ -125,6 +129,9 @@ func New(s *server.Server, o Options) *Door {
 	d.mux.HandleFunc(o.Path, d.serveMCP)
 	d.mux.HandleFunc("GET /healthz", d.serveHealth)
 	d.mux.HandleFunc("GET /readyz", d.serveReadiness)
+	if o.Metrics != nil {
+		d.mux.HandleFunc("GET /metrics", d.serveMetrics)
+	}
 	d.mux.HandleFunc("/", d.serveUnknown)
 	return d
 }
@@ -137,8 +144,10 @@ func (d *Door) endpoint(r *http.Request) *mcp.Server {
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &writer{ResponseWriter: w, last: r.ContentLength != 0}
+	defer d.answered(out, r, time.Now())
 	defer out.finish()
 	w = out
+	nameRequest(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if refused := d.checkHost(r); refused != nil {
 		refused.write(w)

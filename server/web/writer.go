@@ -21,6 +21,10 @@ type writer struct {
 	// when that came in chunks: it may have come with a length too, by which a proxy took
 	// what is after the chunks for its end (RFC 9112, 6.1), and net/http does not tell.
 	last bool
+
+	status   int    // as it was answered
+	why      string // it was refused
+	identity string // of who sent it, if that is known
 }
 
 // Unwrap is for http.ResponseController.
@@ -28,12 +32,15 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) WriteHeader(status int) {
 	if !w.begun && status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
-		w.begun, w.refused = true, refuse(status, "")
+		w.begun, w.status, w.refused = true, status, refuse(status, "")
 		return
 	}
 	w.begun = true
 	if w.last {
 		w.Header().Set("Connection", "close")
+	}
+	if w.status < http.StatusOK { // what is below is followed by another
+		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -61,7 +68,7 @@ func (w *writer) Flush() {
 func (w *writer) finish() {
 	if refused := w.refused; refused != nil {
 		refused.translate()
-		refused.id, w.refused = w.id, nil
+		refused.id, w.refused, w.why = w.id, nil, refused.message
 		refused.write(w)
 	}
 }
