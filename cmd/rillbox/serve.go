@@ -4,11 +4,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -17,6 +22,7 @@ import (
 	"rillbox/server/stdio"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
+	"rillbox/supervisor/sandbox"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -52,14 +58,32 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 }
 
 func (a *app) serve(cmd *cobra.Command, _ []string) error {
+	sockets, err := activation.Listeners() // before another file has one of their numbers
+	if err != nil {
+		return fmt.Errorf("take the service manager's sockets: %w", err)
+	}
 	if err := keepStdoutForMCP(); err != nil {
 		return err
 	}
+	h := a.config.HTTP
+	overHTTP := h.Address != "" || len(sockets) > 0
+	if len(sockets) > 0 && h.Address != "" && h.Address != fromSystemd {
+		a.log.Warn("the sockets of the service manager are not used: http names another address", "http", h.Address)
+	}
 	ctx, stop := untilEnded(cmd.Context())
+	limit := endTime
+	hangups := make(chan os.Signal, 1)
+	if overHTTP {
+		stop() // for this SIGHUP is no end
+		signal.Notify(hangups, syscall.SIGHUP)
+		ctx, stop = signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second one ends us at once
+		limit += h.Grace
+	}
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
-	go a.exitAfter(endTime, ctx, ended)
+	go a.exitAfter(limit, ctx, ended)
 	engines, err := a.open()
 	if err != nil {
 		return err
@@ -85,17 +109,20 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	var prepared sync.WaitGroup
 	for _, t := range engines.Toolchains() {
 		prepared.Go(func() {
-			select {
-			case <-srv.Greeted():
-				a.prepare(preparing, t)
-			case <-preparing.Done():
+			if !overHTTP { // else nobody may call before we are ready
+				select {
+				case <-srv.Greeted():
+				case <-preparing.Done():
+					return
+				}
 			}
+			a.prepare(preparing, t)
 		})
 	}
 	defer prepared.Wait()
 	defer cancel()
-	if a.config.HTTP.Address != "" {
-		err = a.serveHTTP(ctx, srv, counted)
+	if overHTTP {
+		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups})
 	} else {
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)
@@ -118,6 +145,37 @@ func (a *app) exitAfter(limit time.Duration, ctx context.Context, ended <-chan s
 		a.log.Error("the shutdown takes too long; exiting", "limit", limit)
 		os.Exit(statusBroken)
 	}
+}
+
+// ready says why no program can be run now, in words for anybody.
+func (a *app) ready(e *engines) error {
+	for _, place := range []struct {
+		name  string
+		check func() error
+	}{{"the cache", e.cache.CheckWritable}, {"the directory of programs", sandbox.CheckWritable}} {
+		switch err := place.check(); {
+		case err == nil:
+		case place.name == "the cache" && (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)):
+			// What is in it can be used: an image with all that is wanted.
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			return fmt.Errorf("nothing can be written to %s: the disk is full", place.name)
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("nothing can be written to %s: it was removed; restart the server", place.name)
+		default:
+			a.log.Error("not ready: nothing can be written to "+place.name, "err", err)
+			return fmt.Errorf("nothing can be written to %s: the log has the reason", place.name)
+		}
+	}
+	for _, t := range e.Toolchains() {
+		if d := t.Describe(); !d.Ready {
+			name := job.Listed(job.LanguageNames(d.Languages), "and")
+			if a.config.Cache.Offline {
+				return fmt.Errorf("the runtime for %s is not in the cache, and this server is offline: run `rillbox setup` with a network", name)
+			}
+			return fmt.Errorf("the runtime for %s is not here yet: it is being fetched", name)
+		}
+	}
+	return nil
 }
 
 // logWall logs what confines programs.

@@ -5,10 +5,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"rillbox/server"
@@ -34,10 +35,19 @@ type httpSettings struct {
 // defaultPort is that of `serve --http`, unless one is named.
 const defaultPort = "8848"
 
+// beside is what a server over HTTP has beside its settings.
+type beside struct {
+	metrics *metrics.Metrics
+	ready   func() error     // see web.Options
+	sockets []net.Listener   // that a service manager opened
+	hangups <-chan os.Signal // on which the server does reload
+	reload  []func()
+}
+
 // serveHTTP serves MCP over HTTP until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, srv *server.Server, m *metrics.Metrics) error {
-	h := a.config.HTTP
-	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler()}
+func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error {
+	h, m := a.config.HTTP, b.metrics
+	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler(), Ready: b.ready}
 	if h.Token != "" {
 		o.Tokens = web.OneToken(h.Token)
 	}
@@ -49,14 +59,15 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, m *metrics.Metr
 		o.Proxies = append(o.Proxies, prefix)
 	}
 	if h.Certificate != "" || h.Key != "" {
-		certificate, err := tls.LoadX509KeyPair(h.Certificate, h.Key)
+		certificate, err := openCertificate(h.Certificate, h.Key, a.log)
 		if err != nil {
 			return usageError{fmt.Errorf("tls_cert and tls_key: %w", err)}
 		}
-		o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-		o.Hosts = append(o.Hosts, namesOf(certificate)...)
+		o.TLS = &tls.Config{GetCertificate: certificate.forConnection, MinVersion: tls.VersionTLS12}
+		o.Hosts = append(o.Hosts, certificate.names()...)
+		b.reload = append(b.reload, certificate.reload)
 	}
-	listener, err := h.listen(o)
+	listener, err := h.listen(o, b.sockets)
 	if err != nil {
 		return err
 	}
@@ -68,28 +79,60 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, m *metrics.Metr
 	door := web.New(srv, o)
 	m.Watch("identities", "Identities that sent a request lately.", func() float64 { return float64(door.Identities()) })
 	m.Watch("protocol_sessions", "Sessions of MCP's that are open.", func() float64 { return float64(door.Sessions()) })
+	go func() {
+		for range b.hangups {
+			for _, again := range b.reload {
+				again()
+			}
+		}
+	}()
 	return door.Serve(ctx, listener, h.Grace)
 }
 
-// listen opens the address, if what is set is enough for whoever can reach it.
-func (h httpSettings) listen(o web.Options) (net.Listener, error) {
+// fromSystemd is the address that means the socket of a service manager.
+const fromSystemd = "systemd"
+
+// listen opens the address, or takes the socket that was opened for us, if what is set is
+// enough for whoever can reach it.
+func (h httpSettings) listen(o web.Options, sockets []net.Listener) (net.Listener, error) {
+	if h.Address == fromSystemd || h.Address == "" {
+		switch {
+		case len(sockets) != 1:
+			return nil, usageError{fmt.Errorf("http: a service manager gave %d sockets that can be served on, want 1: see LISTEN_FDS in systemd.socket(5)", len(sockets))}
+		case sockets[0] == nil:
+			return nil, usageError{errors.New("http: the socket of the service manager does not listen for streams: want ListenStream=")}
+		}
+		at := sockets[0].Addr()
+		if tcp, is := at.(*net.TCPAddr); is {
+			return sockets[0], h.checkReach(at.String(), tcp.AddrPort().Addr(), o)
+		}
+		return sockets[0], nil // a socket of the file system, whose mode says who may connect
+	}
 	host, port, address, err := parseAddress("http", h.Address, defaultPort)
 	if err != nil {
 		return nil, err
 	}
-	if !address.Unmap().IsLoopback() && !h.Insecure {
-		switch {
-		case o.Tokens == nil:
-			return nil, usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, or listen on 127.0.0.1", h.Address)}
-		case o.TLS == nil && len(o.Proxies) == 0:
-			return nil, usageError{fmt.Errorf("http: others can reach %s, and tokens would travel unencrypted: set tls_cert and tls_key, or behind_proxy for a proxy that encrypts", h.Address)}
-		}
+	if err := h.checkReach(h.Address, address, o); err != nil {
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, fmt.Errorf("http: %w", err)
 	}
 	return listener, nil
+}
+
+// checkReach refuses an address that others can reach, unless what they send is
+// authenticated and encrypted.
+func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options) error {
+	switch {
+	case address.Unmap().IsLoopback() || h.Insecure:
+	case o.Tokens == nil:
+		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, or listen on 127.0.0.1", name)}
+	case o.TLS == nil && len(o.Proxies) == 0:
+		return usageError{fmt.Errorf("http: others can reach %s, and tokens would travel unencrypted: set tls_cert and tls_key, or behind_proxy for a proxy that encrypts", name)}
+	}
+	return nil
 }
 
 // parseAddress reads an address to listen on, of the setting key.
@@ -110,13 +153,4 @@ func parseAddress(key, text, port string) (host, _ string, address netip.Addr, e
 		return "", "", address, usageError{fmt.Errorf("%s: %q is no address: want one of this machine's, such as 127.0.0.1:%s", key, text, port)}
 	}
 	return host, port, address, nil
-}
-
-// namesOf are the hosts that a certificate is for.
-func namesOf(c tls.Certificate) []string {
-	leaf, err := x509.ParseCertificate(c.Certificate[0])
-	if err != nil {
-		return nil
-	}
-	return leaf.DNSNames
 }

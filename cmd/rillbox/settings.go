@@ -153,7 +153,7 @@ func newConfig() *config {
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
 	add("server.name", name(&c.Server.Name), "what the MCP server calls itself; empty means rillbox")
 	c.HTTP = httpSettings{Path: "/mcp", Requests: 100, Window: time.Minute, Grace: 10 * time.Second}
-	add("http", text(&c.HTTP.Address), "serve over HTTP at this address of the machine, such as 127.0.0.1 (port 8848) or 127.0.0.1:9000, in place of standard input and output")
+	add("http", text(&c.HTTP.Address), "serve over HTTP at this address of the machine, such as 127.0.0.1 (port 8848) or 127.0.0.1:9000, or systemd for the socket that systemd opened, in place of standard input and output")
 	add("http_path", text(&c.HTTP.Path), "where MCP is on that server")
 	add("http_hosts", &list{p: &c.HTTP.Hosts}, "names by which it is reached, beside localhost, addresses, and those of its certificate")
 	add("http_origins", &list{p: &c.HTTP.Origins}, "origins of pages of other sites that may call it, such as https://chat.example.com")

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"rillbox/server"
@@ -71,6 +72,27 @@ func (c *clients) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.byName)
+}
+
+// readiness is what was found out of it last, for whoever asks has files written.
+type readiness struct {
+	mu    sync.Mutex
+	err   error
+	until time.Time
+}
+
+// readyTime is for how long readiness is taken to last.
+const readyTime = time.Second
+
+// checkReady says why no program can be run now.
+func (d *Door) checkReady() error {
+	d.ready.mu.Lock()
+	defer d.ready.mu.Unlock()
+	if d.o.Ready != nil && time.Now().After(d.ready.until) {
+		d.ready.err = d.o.Ready()
+		d.ready.until = time.Now().Add(readyTime)
+	}
+	return d.ready.err
 }
 
 // serveMetrics answers who has a token; where there are none, this machine.

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -53,6 +54,21 @@ func TestMetricsAreNotForEverybody(t *testing.T) {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 		})
+	}
+}
+
+func TestReadinessIsNotAskedForEachRequest(t *testing.T) {
+	asked := 0
+	h := open(t, Options{Ready: func() error { asked++; return errors.New("the disk is full") }})
+	for range 3 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/readyz", nil))
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "the disk is full") || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was found out %d times", asked)
 	}
 }
 

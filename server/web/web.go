@@ -57,6 +57,8 @@ type Options struct {
 	Log *slog.Logger
 	// Answered, if any, hears of each request that was answered.
 	Answered func(method string, status int, took time.Duration)
+	// Ready, if any, says why no program can be run now.
+	Ready func() error
 	// Metrics, if any, answers GET /metrics.
 	Metrics http.Handler
 }
@@ -99,6 +101,7 @@ type Door struct {
 	single   kinds // requests that stand for themselves
 	lasting  kinds // those of protocol sessions
 	closing  atomic.Bool
+	ready    readiness
 	mux      http.ServeMux
 }
 
@@ -168,6 +171,12 @@ func (d *Door) serveHealth(w http.ResponseWriter, _ *http.Request) {
 func (d *Door) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 	if d.closing.Load() {
 		d.shutDown().write(w)
+		return
+	}
+	if err := d.checkReady(); err != nil {
+		r := refuse(http.StatusServiceUnavailable, "%v", err)
+		r.after = retryTime
+		r.write(w)
 		return
 	}
 	fmt.Fprintln(w, "ready")

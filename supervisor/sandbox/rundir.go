@@ -51,6 +51,16 @@ func NewRunDir() (string, error) {
 	return dir, nil
 }
 
+// CheckWritable says why no child's directory can be made or written to.
+func CheckWritable() error {
+	dir, err := NewRunDir()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return os.WriteFile(filepath.Join(dir, "check"), make([]byte, 4096), 0o600)
+}
+
 // RunDirs are the directories in which servers keep those of their children.
 func RunDirs() []string {
 	base, err := baseDir()

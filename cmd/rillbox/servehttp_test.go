@@ -1,0 +1,275 @@
+//go:build !windows
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// httpServer is a process that serves over HTTP.
+type httpServer struct {
+	*exec.Cmd
+	url   string // of MCP
+	base  string
+	ended chan error
+
+	mu  sync.Mutex
+	log strings.Builder
+}
+
+// startHTTP starts `rillbox serve`; prepare, if any, changes its command first.
+func startHTTP(t *testing.T, prepare func(*exec.Cmd), flags ...string) *httpServer {
+	t.Helper()
+	s := &httpServer{Cmd: exec.CommandContext(t.Context(), "rillbox", append([]string{"serve"}, flags...)...), ended: make(chan error, 1)}
+	s.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+	if prepare != nil {
+		prepare(s.Cmd)
+	}
+	stderr, err := s.StderrPipe()
+	if err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			s.mu.Lock()
+			fmt.Fprintln(&s.log, lines.Text())
+			s.mu.Unlock()
+			var line struct{ URL string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.URL != "" {
+				serving <- line.URL
+			}
+		}
+		close(serving)
+		s.ended <- s.Wait()
+	}()
+	s.url = <-serving
+	s.base = strings.TrimSuffix(s.url, "/mcp")
+	if s.url == "" {
+		t.Fatalf("it does not serve: %s", s.logged())
+	}
+	t.Cleanup(func() {
+		_ = s.Process.Kill() // it may have ended
+		if t.Failed() {
+			t.Log(s.logged())
+		}
+	})
+	return s
+}
+
+func (s *httpServer) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
+
+func (s *httpServer) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.Get(s.base + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(text)
+}
+
+// await asks until the answer has a text.
+func (s *httpServer) await(t *testing.T, path, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		_, body := s.get(t, path)
+		if strings.Contains(body, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never has %q:\n%s", path, want, body)
+		}
+	}
+}
+
+// run has a program run, and gives the answer's text.
+func (s *httpServer) run(ctx context.Context, t *testing.T, code string) (text string, err error) {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	c, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.url, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "javascript", "code": code}})
+	if err != nil {
+		return "", err
+	}
+	return r.Content[0].(*mcp.TextContent).Text, nil
+}
+
+func (s *httpServer) awaitEnd(t *testing.T, within time.Duration) error {
+	t.Helper()
+	select {
+	case err := <-s.ended:
+		return err
+	case <-time.After(within):
+		t.Fatalf("it does not end within %v", within)
+		return nil
+	}
+}
+
+// SIGHUP ends nothing. After SIGTERM nothing new is taken; what runs may end, or is
+// cancelled when the grace is over, and is answered in either case.
+func TestAServerOverHTTPEndsInOrder(t *testing.T) {
+	needRuntimes(t)
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--http-grace", "3s", "--running", "4")
+	s.await(t, "/readyz", "ready\n")
+	if err := s.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.run(t.Context(), t, "console.log(6 * 7)"); err != nil || !strings.Contains(text, "42") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	s.await(t, "/metrics", `rillbox_runs_total{language="javascript",status="completed"} 1`)
+	answers := map[string]string{}
+	var mu sync.Mutex
+	var runs sync.WaitGroup
+	for name, code := range map[string]string{
+		"short":   "setTimeout(() => console.log('enough'), 1500)",
+		"endless": "console.log('so far'); for (;;);",
+	} {
+		runs.Go(func() {
+			text, err := s.run(t.Context(), t, code)
+			if err != nil {
+				text = err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = text
+		})
+	}
+	s.await(t, "/metrics", "rillbox_running 2\n")
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "/readyz", "shutting down")
+	if status, _ := s.get(t, "/healthz"); status != 200 {
+		t.Errorf("healthz says %d", status)
+	}
+	if text, err := s.run(t.Context(), t, "1"); err == nil {
+		t.Errorf("a new program was taken: %s", text)
+	}
+	runs.Wait()
+	if text := answers["short"]; !strings.HasPrefix(text, "completed") || !strings.Contains(text, "enough") {
+		t.Errorf("the short program's answer is\n%s", text)
+	}
+	if text := answers["endless"]; !strings.HasPrefix(text, "cancelled") || !strings.Contains(text, "so far") {
+		t.Errorf("the endless program's answer is\n%s", text)
+	}
+	if err := s.awaitEnd(t, 10*time.Second); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestASecondSignalEndsAServerAtOnce(t *testing.T) {
+	needRuntimes(t)
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--http-grace", "5m")
+	lost := make(chan error, 1)
+	go func() {
+		_, err := s.run(t.Context(), t, "for (;;);")
+		lost <- err
+	}()
+	s.await(t, "/metrics", "rillbox_running 1\n")
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "/readyz", "shutting down")
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := s.awaitEnd(t, 5*time.Second)
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("it ends with %v", err)
+	}
+	if err := <-lost; err == nil {
+		t.Error("the program was answered")
+	}
+}
+
+// A server that can run nothing says so, and why, and lives on.
+func TestAServerThatCanRunNothingIsNotReady(t *testing.T) {
+	needRuntimes(t)
+	dir := filepath.Join(t.TempDir(), "cache")
+	s := startHTTP(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "RILLBOX_CACHE_DIR="+dir) }, "--http", "127.0.0.1:0", "--offline")
+	if status, body := s.get(t, "/readyz"); status != 503 || !strings.Contains(body, "is not in the cache, and this server is offline") {
+		t.Errorf("without a runtime: %d %s", status, body)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, "/readyz", "nothing can be written to the cache: it was removed; restart the server")
+	if text, err := s.run(t.Context(), t, "1"); err != nil || !strings.Contains(text, "the program was not run") {
+		t.Errorf("a program gives %v: %s", err, text)
+	}
+	if status, _ := s.get(t, "/healthz"); status != 200 {
+		t.Errorf("healthz says %d", status)
+	}
+}
+
+// A service manager's socket is served on, within the same rules as an address.
+func TestASocketOfTheServiceManager(t *testing.T) {
+	needRuntimes(t)
+	give := func(t *testing.T, address string) func(*exec.Cmd) {
+		t.Helper()
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		socket, err := listener.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { socket.Close() })
+		return func(cmd *exec.Cmd) {
+			args := cmd.Args
+			shell := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"`, "sh", cmd.Path}, args[1:]...)...)
+			cmd.Path, cmd.Args, cmd.ExtraFiles = shell.Path, shell.Args, []*os.File{socket}
+		}
+	}
+	s := startHTTP(t, give(t, "127.0.0.1:0"))
+	if status, body := s.get(t, "/healthz"); status != 200 {
+		t.Errorf("%d: %s", status, body)
+	}
+	cmd := exec.CommandContext(t.Context(), "rillbox", "serve", "--http", "systemd")
+	cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+	give(t, "0.0.0.0:0")(cmd)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "whoever does could run programs here") {
+		t.Errorf("a socket that others reach: %v: %s", err, out)
+	}
+	cmd = exec.CommandContext(t.Context(), "rillbox", "serve", "--http", "systemd")
+	cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "gave 0 sockets") {
+		t.Errorf("no socket: %v: %s", err, out)
+	}
+}
