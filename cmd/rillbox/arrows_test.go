@@ -32,6 +32,7 @@ var rooms = []struct{ name, imports string }{
 	{"pyodide", "cache cache/egress deno deno/binary deno/modules deno/permission pyodide/gateway pyodide/source supervisor/job supervisor/launcher supervisor/sandbox supervisor/wire"},
 	{"server", "supervisor supervisor/job workspace workspace/manifest"},
 	{"server/stdio", ""},
+	{"server/audit", "server"},
 	{"server/metrics", "server supervisor supervisor/job"},
 	{"server/web", "server supervisor"},
 	{"cmd/rillbox/terminal", "server supervisor/job"},

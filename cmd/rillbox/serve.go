@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rillbox/server"
+	"rillbox/server/audit"
 	"rillbox/server/metrics"
 	"rillbox/server/stdio"
 	"rillbox/supervisor/job"
@@ -99,6 +100,16 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 		CacheBytes: func() (int64, error) { info, err := engines.cache.Info(); return info.Bytes, err },
 	})
 	options.Ended = counted.Ended
+	var reload []func()
+	if a.config.AuditLog != "" {
+		log := audit.Open(a.config.AuditLog, a.log)
+		defer log.Close()
+		reload = append(reload, log.Reopen)
+		options.Ended = func(r server.Record) {
+			counted.Ended(r)
+			log.Ended(r)
+		}
+	}
 	endAside, err := a.serveAside(counted)
 	if err != nil {
 		return err
@@ -122,7 +133,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	defer prepared.Wait()
 	defer cancel()
 	if overHTTP {
-		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups})
+		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload})
 	} else {
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)

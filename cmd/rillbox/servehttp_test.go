@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,7 +143,8 @@ func (s *httpServer) awaitEnd(t *testing.T, within time.Duration) error {
 // cancelled when the grace is over, and is answered in either case.
 func TestAServerOverHTTPEndsInOrder(t *testing.T) {
 	needRuntimes(t)
-	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--http-grace", "3s", "--running", "4")
+	audit := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--http-grace", "3s", "--running", "4", "--audit-log", audit)
 	s.await(t, "/readyz", "ready\n")
 	if err := s.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -188,6 +190,21 @@ func TestAServerOverHTTPEndsInOrder(t *testing.T) {
 	}
 	if err := s.awaitEnd(t, 10*time.Second); err != nil {
 		t.Errorf("it ends with %v", err)
+	}
+	lines, err := os.ReadFile(audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []string
+	for text := range strings.Lines(string(lines)) {
+		var line struct{ Identity, Request, Tool, Status, Language, Execution string }
+		if err := json.Unmarshal([]byte(text), &line); err != nil || line.Identity == "" || line.Request == "" || line.Execution == "" || line.Tool != "run_code" || line.Language != "javascript" {
+			t.Errorf("a line of the audit log is %s (%v)", text, err)
+		}
+		statuses = append(statuses, line.Status)
+	}
+	if slices.Sort(statuses); !slices.Equal(statuses, []string{"cancelled", "completed", "completed"}) || strings.Contains(string(lines), "console") {
+		t.Errorf("the audit log is\n%s", lines)
 	}
 }
 

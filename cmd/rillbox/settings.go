@@ -48,6 +48,7 @@ type config struct {
 	LogLevel               string
 	Server                 server.Options // its Name and Instructions
 	HTTP                   httpSettings
+	AuditLog               string
 
 	file     string   // the TOML file read, "" when there is none
 	renamed  []string // what was set by its name of earlier versions, one sentence each
@@ -167,6 +168,7 @@ func newConfig() *config {
 	add("auth_token", secret(&c.HTTP.Token), "token that requests over HTTP must have; nothing shows it again")
 	add("metrics_address", text(&c.HTTP.Metrics), "serve Prometheus' /metrics at this address of its own, such as 127.0.0.1:9464, to whoever can reach it")
 	add("pprof_address", text(&c.HTTP.Profile), "serve Go's profiles of the server at this address, which must be of this machine alone, such as 127.0.0.1:6060")
+	add("audit_log", text(&c.AuditLog), "file to which `serve` adds a line of JSON for each call: who asked for what, and how it went; nothing of code, input, environment and output")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -176,7 +178,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those
