@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +231,71 @@ func TestASecondSignalEndsAServerAtOnce(t *testing.T) {
 	}
 	if err := <-lost; err == nil {
 		t.Error("the program was answered")
+	}
+}
+
+// Each figure of the dashboard is one that a server has, with the labels that are asked
+// for.
+func TestTheDashboardShowsWhatThereIs(t *testing.T) {
+	needRuntimes(t)
+	text, err := os.ReadFile("../../packaging/grafana/rillbox.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--timeout", "200ms")
+	if text, err := s.run(t.Context(), t, "for (;;);"); err != nil || !strings.HasPrefix(text, "timed_out") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	s.await(t, "/metrics", `rillbox_kills_total{reason="timed_out"} 1`)
+	if !regexp.MustCompile(`"identity":"http","request":"\w+".*"message":"ran a program"`).MatchString(s.logged()) {
+		t.Errorf("the run's line has no request")
+	}
+	_, metrics := s.get(t, "/metrics")
+	labels := map[string]string{} // of each metric's lines
+	for line := range strings.Lines(metrics) {
+		if m := regexp.MustCompile(`^(\w+)({.*})? `).FindStringSubmatch(line); m != nil {
+			labels[m[1]] += m[2]
+		}
+	}
+	name := regexp.MustCompile(`\b((?:rillbox|process|go)_\w+)(?:{([^}]*)})?`)
+	by := regexp.MustCompile(`by \(([^)]*)\)`)
+	shown := 0
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			grouped := by.FindStringSubmatch(target.Expr)
+			for _, m := range name.FindAllStringSubmatch(target.Expr, -1) {
+				shown++
+				has, is := labels[m[1]]
+				if !is {
+					t.Errorf("%s: there is no %s", panel.Title, m[1])
+				}
+				var wanted []string
+				if grouped != nil {
+					wanted = strings.Split(grouped[1], ", ")
+				}
+				for _, part := range strings.Split(m[2], ",") {
+					label, _, _ := strings.Cut(part, "=")
+					wanted = append(wanted, label)
+				}
+				for _, label := range wanted {
+					if label != "" && label != "instance" && !strings.Contains(has, label+`="`) { // Prometheus itself adds the instance
+						t.Errorf("%s: %s has no label %s", panel.Title, m[1], label)
+					}
+				}
+			}
+		}
+	}
+	if shown < 20 {
+		t.Errorf("the dashboard shows %d figures", shown)
 	}
 }
 
