@@ -19,7 +19,7 @@ import (
 // Run runs one program in one fresh Deno process.
 func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r job.Result, err error) {
 	emit := streams.Emit
-	permissions, err := e.options.Permissions.Narrow(p.Permissions)
+	permissions, err := e.options.Permissions.Narrow(p.Most, p.Permissions)
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
 	}

@@ -65,7 +65,7 @@ var _ job.SessionOpener = (*Engine)(nil)
 
 // OpenSession starts a process for one session.
 func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit func(job.Event)) (job.Session, error) {
-	granted, err := e.options.Permissions.Narrow(o.Permissions)
+	granted, err := e.options.Permissions.Narrow(o.Most, o.Permissions)
 	if err != nil {
 		return nil, job.Refuse("%v", err)
 	}

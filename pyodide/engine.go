@@ -172,7 +172,7 @@ func (e *Engine) Describe() job.Description {
 
 // Run runs one program in a worker of its own.
 func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
-	permissions, err := e.o.Permissions.Narrow(p.Permissions)
+	permissions, err := e.o.Permissions.Narrow(p.Most, p.Permissions)
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
 	}

@@ -28,7 +28,7 @@ var _ job.SessionOpener = (*Engine)(nil)
 // OpenSession starts a child of its own for a session. Its workspace is
 // /workspace to Python, the very files and not a copy.
 func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit func(job.Event)) (job.Session, error) {
-	permissions, err := e.o.Permissions.Narrow(o.Permissions)
+	permissions, err := e.o.Permissions.Narrow(o.Most, o.Permissions)
 	if err != nil {
 		return nil, job.Refuse("%v", err)
 	}

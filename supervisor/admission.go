@@ -11,14 +11,17 @@ import (
 )
 
 // BusyError says that no more runs can be taken now, by the server or, with
-// Session, by one session.
+// Session, by one session, or, with Client, of one client.
 type BusyError struct {
 	Running, Waiting int
-	Session          bool
+	Session, Client  bool
 	RetryAfter       time.Duration
 }
 
 func (e *BusyError) Error() string {
+	if e.Client {
+		return fmt.Sprintf("busy: %d of your programs are running and %d are waiting, which is all that you may have; try again in %v", e.Running, e.Waiting, e.RetryAfter)
+	}
 	if e.Session {
 		return fmt.Sprintf("busy: a cell is running and %d calls are waiting, which is all that one session takes; try again in %v", e.Waiting, e.RetryAfter)
 	}
@@ -33,8 +36,10 @@ const retryAfter = 2 * time.Second
 // and the queue are shared: a place goes to the waiting client that has fewest, and
 // in a full queue whose runs are most gives up its newest for one of a client that
 // has fewer. So a client has half at most while another one wants the other half,
-// and all while nobody does.
+// and all while nobody does. What the operator allows one client may be less: then places
+// stay free while it waits.
 type admission struct {
+	most    func(client string) (running, waiting int) // of one client's; 0 means no limit
 	mu      sync.Mutex
 	free    int
 	room    int // how many more may wait
@@ -51,7 +56,10 @@ type place struct {
 }
 
 func newAdmission(limits job.Limits) *admission {
-	return &admission{free: limits.Running, room: limits.Waiting, limits: limits, running: map[string]int{}, waiting: map[string][]*place{}}
+	return &admission{
+		most: func(string) (running, waiting int) { return 0, 0 },
+		free: limits.Running, room: limits.Waiting, limits: limits, running: map[string]int{}, waiting: map[string][]*place{},
+	}
 }
 
 // enter returns when the client's run may start, with the function that must be
@@ -95,10 +103,13 @@ func (a *admission) place(client string) (*place, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := &place{turn: make(chan struct{})}
-	if a.free > 0 {
+	if a.free > 0 && a.mayBegin(client) {
 		a.begin(client)
 		close(p.turn)
 		return p, nil
+	}
+	if _, most := a.most(client); most > 0 && len(a.waiting[client]) >= most {
+		return nil, &BusyError{Running: a.running[client], Waiting: most, Client: true, RetryAfter: retryAfter}
 	}
 	if a.room == 0 && !a.makeRoom(client) {
 		return nil, a.busy()
@@ -129,6 +140,12 @@ func (a *admission) makeRoom(client string) bool {
 	close(newest.turn)
 	a.remove(most, newest)
 	return true
+}
+
+// mayBegin says whether a client may have one more place. The caller holds mu.
+func (a *admission) mayBegin(client string) bool {
+	most, _ := a.most(client)
+	return most == 0 || a.running[client] < most
 }
 
 // begin takes a free place. The caller holds mu.
@@ -172,15 +189,16 @@ func (a *admission) leave(client string) {
 	if a.running[client]--; a.running[client] == 0 {
 		delete(a.running, client)
 	}
-	if len(a.clients) == 0 {
-		return
-	}
-	next := a.clients[0]
-	for _, other := range a.clients {
-		if a.running[other] < a.running[next] {
-			next = other
+	at := -1
+	for i, other := range a.clients {
+		if a.mayBegin(other) && (at < 0 || a.running[other] < a.running[a.clients[at]]) {
+			at = i
 		}
 	}
+	if at < 0 {
+		return
+	}
+	next := a.clients[at]
 	p := a.waiting[next][0]
 	a.remove(next, p)
 	if i := slices.Index(a.clients, next); i >= 0 { // it waits for more: the others come first

@@ -141,3 +141,53 @@ func TestAdmissionIsShared(t *testing.T) {
 		}
 	})
 }
+
+// TestOneClientsMost: beyond what the operator allows it a client waits though there are
+// places, and is refused when enough of its runs wait; others have the places.
+func TestOneClientsMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAdmission(job.Limits{Running: 3, Waiting: 10})
+		a.most = func(client string) (running, waiting int) {
+			if client == "narrow" {
+				return 1, 1
+			}
+			return 0, 0
+		}
+		first, err := a.enter(t.Context(), "narrow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := make(chan func(), 1)
+		go func() {
+			leave, err := a.enter(t.Context(), "narrow")
+			if err != nil {
+				t.Error(err)
+			}
+			second <- leave
+		}()
+		synctest.Wait()
+		var busy *BusyError
+		if _, err := a.enter(t.Context(), "narrow"); !errors.As(err, &busy) || !busy.Client || busy.RetryAfter <= 0 {
+			t.Errorf("its third run: %v", err)
+		}
+		var others []func()
+		for range 2 {
+			leave, err := a.enter(t.Context(), "other")
+			if err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, leave)
+		}
+		others[0]()
+		synctest.Wait()
+		if len(second) != 0 || a.free != 1 {
+			t.Errorf("the end of another's run gave it a place; %d are free", a.free)
+		}
+		first()
+		(<-second)()
+		others[1]()
+		if a.free != 3 || a.room != 10 || len(a.waiting) != 0 || len(a.clients) != 0 || len(a.running) != 0 {
+			t.Errorf("left over: %+v", a)
+		}
+	})
+}

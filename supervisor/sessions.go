@@ -250,7 +250,7 @@ func (s *Supervisor) quota(client string) *workspace.Quota {
 
 // add takes a session in, within the limits.
 func (s *Supervisor) add(o *openSession) error {
-	of := len(s.sessionsOf(o.request.Client))
+	of, most := len(s.sessionsOf(o.request.Client)), s.termsOf(o.request.Client).Sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -261,8 +261,8 @@ func (s *Supervisor) add(o *openSession) error {
 		return job.Refuse("there is a session %q of yours already: use it, or destroy it with destroy_session", o.id)
 	}
 	switch {
-	case of >= s.limits.Sessions:
-		return job.Refuse("you have %d sessions, which is all that one client may have: destroy one with destroy_session (list_sessions names them)", of)
+	case of >= most:
+		return job.Refuse("you have %d sessions, which is all that you may have: destroy one with destroy_session (list_sessions names them)", of)
 	case len(s.open) >= s.limits.AllSessions:
 		return job.Refuse("this server has %d sessions open, which is all that it takes: try again later, or run without a session", len(s.open))
 	}

@@ -41,6 +41,7 @@ type Supervisor struct {
 	log        *slog.Logger
 
 	shared *Shared
+	terms  func(client string) Terms
 	making sync.Mutex // held while a session is looked for, and made
 
 	mu      sync.Mutex
@@ -68,11 +69,12 @@ func New(limits job.Limits, log *slog.Logger, toolchains ...job.Toolchain) *Supe
 		toolchains: toolchains,
 		byLanguage: map[job.Language]job.Toolchain{},
 		limits:     limits,
-		admission:  newAdmission(limits),
 		log:        log,
 		running:    map[string]execution{},
 		open:       map[sessionKey]*openSession{},
 	}
+	s.admission = newAdmission(limits)
+	s.admission.most = s.mostOf
 	for _, t := range toolchains {
 		for _, language := range t.Describe().Languages {
 			s.byLanguage[language.Name] = t
@@ -132,7 +134,7 @@ func (s *Supervisor) Run(ctx context.Context, p job.Program, c Call) (job.Result
 
 // run runs a program, in a session or, without one, on its own.
 func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSession) (result job.Result, err error) {
-	engine, p, err := s.admit(p)
+	engine, p, err := s.admit(p, s.termsOf(c.Client))
 	if err != nil {
 		return job.Result{}, err
 	}
@@ -342,7 +344,7 @@ func checkCell(p job.Program) error {
 }
 
 // admit checks what can be checked before a child exists, and fills defaults in.
-func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
+func (s *Supervisor) admit(p job.Program, t Terms) (job.Engine, job.Program, error) {
 	engine, ok := s.byLanguage[p.Language]
 	if !ok {
 		return nil, p, s.noLanguage(p.Language)
@@ -376,11 +378,12 @@ func (s *Supervisor) admit(p job.Program) (job.Engine, job.Program, error) {
 			return nil, p, job.Refuse("the argument %q has a NUL byte in it, which no program can be given", arg)
 		}
 	}
+	p.Most = t.Permissions[p.Language]
 	switch {
 	case p.Timeout == 0:
-		p.Timeout = s.limits.Timeout
-	case p.Timeout < 0 || p.Timeout > s.limits.MaxTimeout:
-		return nil, p, job.Refuse("a timeout of %v is not between 0 and %v, the most that this server allows", p.Timeout, s.limits.MaxTimeout)
+		p.Timeout = min(s.limits.Timeout, t.Timeout)
+	case p.Timeout < 0 || p.Timeout > t.Timeout:
+		return nil, p, job.Refuse("a timeout of %v is not between 0 and %v, the most that this server allows you", p.Timeout, t.Timeout)
 	}
 	if p.ID == "" {
 		p.ID = NewID()

@@ -151,6 +151,8 @@ func newConfig() *config {
 	add("max_session_idle", duration(&c.Limits.MaxSessionIdle), "most that a client may ask for instead")
 	add("running", count(&c.Limits.Running, math.MaxInt), "programs that run at once")
 	add("waiting", count(&c.Limits.Waiting, math.MaxInt), "programs that may wait for a place; more are told to come back")
+	add("client_running", count(&c.Limits.ClientRunning, math.MaxInt), "programs of one client that run at once; 0 means as many as its share")
+	add("client_waiting", count(&c.Limits.ClientWaiting, math.MaxInt), "programs of one client that may wait; 0 means as many as its share")
 	add("log_level", choice(&c.LogLevel, "debug", "info", "warn", "error"), "how much is logged on stderr")
 	add("server.name", name(&c.Server.Name), "what the MCP server calls itself; empty means rillbox")
 	c.HTTP = httpSettings{Path: "/mcp", Requests: 100, Window: time.Minute, Grace: 10 * time.Second}
@@ -177,7 +179,7 @@ func newConfig() *config {
 // the rest belong to the commands that run programs.
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
-	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "server.name", "server.instructions",
+	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "client_running", "client_waiting", "server.name", "server.instructions",
 		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log"}
 )
 

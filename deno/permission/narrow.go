@@ -12,11 +12,21 @@ import (
 // Narrow gives the permissions of one run that asks for these flags only: p must
 // cover what they allow; what p denies or ignores stays so. nil asks for all of p, an
 // empty list for nothing. --allow-import stays p's unless the flags have it, because
-// it bounds fetching and not the guest.
-func (p Permissions) Narrow(words []string) (Permissions, error) {
-	if words == nil {
-		return p, nil
+// it bounds fetching and not the guest. Of several lists, each narrows what the one
+// before it left.
+func (p Permissions) Narrow(lists ...[]string) (Permissions, error) {
+	var err error
+	for _, words := range lists {
+		if words != nil {
+			if p, err = p.narrow(words); err != nil {
+				return Permissions{}, err
+			}
+		}
 	}
+	return p, nil
+}
+
+func (p Permissions) narrow(words []string) (Permissions, error) {
 	asked, err := Parse(words)
 	if err != nil {
 		return Permissions{}, err

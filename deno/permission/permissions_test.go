@@ -178,6 +178,16 @@ func TestNarrow(t *testing.T) {
 	if p, err := mustParse(t, "-R=/a").Narrow(nil); err != nil || !slices.Equal(p.Args(), []string{"--allow-read=/a"}) {
 		t.Errorf("no list must keep the grant: %q, %v", p.Args(), err)
 	}
+	operator, client := mustParse(t, "-R=/a -E=A,B"), []string{"--allow-env=A", "--deny-read=/a/x"}
+	if p, err := operator.Narrow(client, nil); err != nil || strings.Join(p.Args(), " ") != "--allow-env=A --deny-read=/a/x" {
+		t.Errorf("a run that asks for nothing less has %q, %v", p.Args(), err)
+	}
+	if p, err := operator.Narrow(client, []string{"--allow-env=B"}); err == nil {
+		t.Errorf("a run has more than its client: %q", p.Args())
+	}
+	if p, err := operator.Narrow(client, []string{}); err != nil || strings.Contains(strings.Join(p.Args(), " "), "allow") {
+		t.Errorf("a run that asks for nothing has %q, %v", p.Args(), err)
+	}
 }
 
 func TestWith(t *testing.T) {

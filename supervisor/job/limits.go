@@ -42,8 +42,10 @@ type Limits struct {
 	// SessionIdle is how long a session lasts without a call when its client
 	// does not say, MaxSessionIdle the most that it may ask for.
 	SessionIdle, MaxSessionIdle time.Duration
-	// Running is how many runs go on at once, Waiting how many may queue.
-	Running, Waiting int
+	// Running is how many runs go on at once, Waiting how many may queue. ClientRunning
+	// and ClientWaiting are the most of one client's, 0 for no limit but its share.
+	Running, Waiting             int
+	ClientRunning, ClientWaiting int
 }
 
 // DefaultLimits are those in force when the operator sets none.

@@ -51,6 +51,9 @@ type Program struct {
 	// Permissions are Deno permission flags that narrow what the operator
 	// granted; nil means all that was granted, empty and not nil means none.
 	Permissions []string `json:"permissions"`
+	// Most are the most permissions that its client may have, as Deno flags; nil means all
+	// that the operator granted. Permissions narrow them.
+	Most []string `json:"-"`
 	// Workspace is a directory, by its real path, that becomes the program's
 	// current one, which it may read and, unless ReadOnly, write; empty means
 	// that it has none.

@@ -8,8 +8,9 @@ import (
 // SessionOptions say what a session is opened with.
 type SessionOptions struct {
 	Language Language
-	// Permissions narrow what the operator granted, as Program.Permissions do.
-	Permissions []string
+	// Permissions narrow what the operator granted, and Most what the client may have of
+	// it, as those of a Program do.
+	Permissions, Most []string
 	// Workspace is a directory, by its real path: the session's current one,
 	// which it may read and write without further permission.
 	Workspace string
