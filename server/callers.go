@@ -18,6 +18,8 @@ type Caller struct {
 	// Default is the handle of the session that the name "default" means. It is empty
 	// where a connection lasts for one call, and such a session would be everybody's.
 	Default string
+	// Tools says which of the tools that all may use it may use.
+	Tools ToolList
 	// Placed, if any, is called when the message after a tool call may come: a door that
 	// keeps the order of calls has it.
 	Placed func()

@@ -46,6 +46,8 @@ type Options struct {
 	Name string
 	// Instructions are the operator's, which come before the server's own.
 	Instructions string
+	// Tools says which tools clients may use.
+	Tools ToolList
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
 	// Log receives what an operator should know; nil discards it.
@@ -209,6 +211,9 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			defer cancel()
 			defer context.AfterFunc(from.Ended, cancel)()
 		}
+		if isCall && slices.Contains(s.Tools(), call.Params.Name) && !s.may(from, call.Params.Name) {
+			return toolError(fmt.Errorf("the operator of this server does not allow %s: the tools in tools/list can be used", call.Params.Name)), nil
+		}
 		switch req := req.(type) {
 		case *mcp.ServerRequest[*mcp.InitializeParams]:
 			if session, ok := req.GetSession().(*mcp.ServerSession); ok && from.Opened != nil {
@@ -226,12 +231,12 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			defer done()
 		}
 		res, err = next(ctx, method, req)
+		if all, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+			return s.allowed(from, all), nil
+		}
 		var wire *jsonrpc.Error
 		if errors.As(err, &wire) && strings.HasPrefix(wire.Message, "unknown tool ") {
-			var names []string
-			for _, t := range s.tools {
-				names = append(names, t.Name)
-			}
+			names := slices.DeleteFunc(s.Tools(), func(name string) bool { return !s.may(from, name) })
 			err = &jsonrpc.Error{Code: wire.Code, Message: wire.Message + ": the tools are " + strings.Join(names, ", "), Data: wire.Data}
 		}
 		return res, err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -116,6 +117,9 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	}
 	defer endAside()
 	srv := server.New(options)
+	if err := checkTools(options.Tools, srv.Tools()); err != nil {
+		return usageError{fmt.Errorf("allow_tools and deny_tools: %w", err)}
+	}
 	preparing, cancel := context.WithCancel(ctx)
 	var prepared sync.WaitGroup
 	for _, t := range engines.Toolchains() {
@@ -140,6 +144,18 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	}
 	stop() // the end has a limit, whatever its reason
 	return err
+}
+
+// checkTools refuses lists that name what is no tool.
+func checkTools(l server.ToolList, tools []string) error {
+	var wrong []error
+	for _, name := range l.Unknown(tools) {
+		wrong = append(wrong, fmt.Errorf("there is no tool %q%s", name, didYouMean(name, tools)))
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%w: the tools are %s", errors.Join(wrong...), strings.Join(tools, ", "))
+	}
+	return nil
 }
 
 // endTime is how long a shutdown may take: more than each of its waits with a limit.

@@ -171,6 +171,8 @@ func newConfig() *config {
 	add("metrics_address", text(&c.HTTP.Metrics), "serve Prometheus' /metrics at this address of its own, such as 127.0.0.1:9464, to whoever can reach it")
 	add("pprof_address", text(&c.HTTP.Profile), "serve Go's profiles of the server at this address, which must be of this machine alone, such as 127.0.0.1:6060")
 	add("audit_log", text(&c.AuditLog), "file to which `serve` adds a line of JSON for each call: who asked for what, and how it went; nothing of code, input, environment and output")
+	add("allow_tools", &list{p: &c.Server.Tools.Allow}, "the only tools that clients may use, as globs; empty means all")
+	add("deny_tools", &list{p: &c.Server.Tools.Deny}, "tools that clients may not use, as globs")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -180,7 +182,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "client_running", "client_waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log", "allow_tools", "deny_tools"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those
