@@ -34,6 +34,7 @@ var rooms = []struct{ name, imports string }{
 	{"server/stdio", ""},
 	{"server/audit", "server"},
 	{"server/metrics", "server supervisor supervisor/job"},
+	{"server/traces", "server supervisor/job"},
 	{"server/web", "server supervisor"},
 	{"cmd/rillbox/terminal", "server supervisor/job"},
 }

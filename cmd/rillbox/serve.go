@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"rillbox/server/audit"
 	"rillbox/server/metrics"
 	"rillbox/server/stdio"
+	"rillbox/server/traces"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
@@ -100,16 +102,26 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 		Supervisor: engines.Supervisor, Version: version(), Lookups: engines.cache.Lookups,
 		CacheBytes: func() (int64, error) { info, err := engines.cache.Info(); return info.Bytes, err },
 	})
-	options.Ended = counted.Ended
+	hear := []func(server.Record){counted.Ended}
+	options.Ended = func(r server.Record) {
+		for _, ended := range hear {
+			ended(r)
+		}
+	}
 	var reload []func()
 	if a.config.AuditLog != "" {
 		log := audit.Open(a.config.AuditLog, a.log)
 		defer log.Close()
-		reload = append(reload, log.Reopen)
-		options.Ended = func(r server.Record) {
-			counted.Ended(r)
-			log.Ended(r)
+		hear, reload = append(hear, log.Ended), append(reload, log.Reopen)
+	}
+	var traceRequest func(*http.Request) func(int)
+	if traces.Wanted(a.config.OTLP) {
+		tracer, err := traces.Open(ctx, a.config.OTLP, version(), a.log)
+		if err != nil {
+			return usageError{fmt.Errorf("otlp_endpoint: %w", err)}
 		}
+		defer closeTracer(tracer)
+		hear, traceRequest = append(hear, tracer.Ended), tracer.Request
 	}
 	endAside, err := a.serveAside(counted)
 	if err != nil {
@@ -137,7 +149,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	defer prepared.Wait()
 	defer cancel()
 	if overHTTP {
-		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload})
+		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload, trace: traceRequest})
 	} else {
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)
@@ -203,6 +215,13 @@ func (a *app) ready(e *engines) error {
 		}
 	}
 	return nil
+}
+
+// closeTracer sends what is left of traces to a collector that takes them soon.
+func closeTracer(t *traces.Tracer) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = t.Close(ctx) // it has told what it lost
 }
 
 // logWall logs what confines programs.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"time"
@@ -42,12 +43,13 @@ type beside struct {
 	sockets []net.Listener   // that a service manager opened
 	hangups <-chan os.Signal // on which the server does reload
 	reload  []func()
+	trace   func(*http.Request) (end func(status int)) // nil where nobody wants traces
 }
 
 // serveHTTP serves MCP over HTTP until ctx ends.
 func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error {
 	h, m := a.config.HTTP, b.metrics
-	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler(), Ready: b.ready}
+	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler(), Ready: b.ready, Trace: b.trace}
 	if h.Token != "" {
 		o.Tokens = web.OneToken(h.Token)
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -251,7 +252,14 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	if err := json.Unmarshal(text, &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--timeout", "200ms")
+	traced := make(chan struct{}, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil && strings.Contains(string(body), "run_code") && r.URL.Path == "/v1/traces" {
+			traced <- struct{}{}
+		}
+	}))
+	defer collector.Close()
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--timeout", "200ms", "--otlp-endpoint", collector.URL)
 	if text, err := s.run(t.Context(), t, "for (;;);"); err != nil || !strings.HasPrefix(text, "timed_out") {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -296,6 +304,12 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	}
 	if shown < 20 {
 		t.Errorf("the dashboard shows %d figures", shown)
+	}
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.awaitEnd(t, 10*time.Second); err != nil || len(traced) != 1 {
+		t.Errorf("it ends with %v, and sent %d traces", err, len(traced))
 	}
 }
 

@@ -48,7 +48,7 @@ type config struct {
 	LogLevel               string
 	Server                 server.Options // its Name and Instructions
 	HTTP                   httpSettings
-	AuditLog               string
+	AuditLog, OTLP         string
 
 	file     string   // the TOML file read, "" when there is none
 	renamed  []string // what was set by its name of earlier versions, one sentence each
@@ -170,6 +170,7 @@ func newConfig() *config {
 	add("auth_token", secret(&c.HTTP.Token), "token that requests over HTTP must have; nothing shows it again")
 	add("metrics_address", text(&c.HTTP.Metrics), "serve Prometheus' /metrics at this address of its own, such as 127.0.0.1:9464, to whoever can reach it")
 	add("pprof_address", text(&c.HTTP.Profile), "serve Go's profiles of the server at this address, which must be of this machine alone, such as 127.0.0.1:6060")
+	add("otlp_endpoint", text(&c.OTLP), "URL of an OpenTelemetry collector that `serve` sends traces to, such as http://127.0.0.1:4318; empty means what OTEL_EXPORTER_OTLP_ENDPOINT says")
 	add("audit_log", text(&c.AuditLog), "file to which `serve` adds a line of JSON for each call: who asked for what, and how it went; nothing of code, input, environment and output")
 	add("allow_tools", &list{p: &c.Server.Tools.Allow}, "the only tools that clients may use, as globs; empty means all")
 	add("deny_tools", &list{p: &c.Server.Tools.Deny}, "tools that clients may not use, as globs")
@@ -182,7 +183,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "client_running", "client_waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log", "allow_tools", "deny_tools"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log", "otlp_endpoint", "allow_tools", "deny_tools"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those

@@ -33,6 +33,10 @@ const firstWithoutSessions = "2026-07-28"
 
 // serveMCP answers a request to the endpoint.
 func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
+	if d.o.Trace != nil {
+		end := d.o.Trace(r)
+		defer func() { end(statusOf(w)) }()
+	}
 	refused := d.checkOrigin(w, r)
 	if refused == nil && r.Method == http.MethodOptions {
 		answerPreflight(w, r)

@@ -27,6 +27,14 @@ func nameRequest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(server.RequestHeader, id)
 }
 
+// statusOf is the status of an answer.
+func statusOf(w http.ResponseWriter) int {
+	if out, ok := w.(*writer); ok && out.status != 0 {
+		return out.status
+	}
+	return http.StatusOK
+}
+
 func noteIdentity(w http.ResponseWriter, name string) {
 	if out, ok := w.(*writer); ok {
 		out.identity = name
@@ -35,10 +43,7 @@ func noteIdentity(w http.ResponseWriter, name string) {
 
 // answered tells of a request that was answered.
 func (d *Door) answered(w *writer, r *http.Request, began time.Time) {
-	status, took := w.status, time.Since(began)
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status, took := statusOf(w), time.Since(began)
 	if d.o.Answered != nil {
 		d.o.Answered(r.Method, status, took)
 	}

@@ -55,6 +55,8 @@ type Options struct {
 	TLS *tls.Config
 	// Log receives what an operator should know.
 	Log *slog.Logger
+	// Trace, if any, begins the span of a request to the endpoint, and end ends it.
+	Trace func(r *http.Request) (end func(status int))
 	// Answered, if any, hears of each request that was answered.
 	Answered func(method string, status int, took time.Duration)
 	// Ready, if any, says why no program can be run now.
