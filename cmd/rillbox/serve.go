@@ -73,6 +73,11 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	overHTTP := h.Address != "" || len(sockets) > 0
 	if len(sockets) > 0 && h.Address != "" && h.Address != fromSystemd {
 		a.log.Warn("the sockets of the service manager are not used: http names another address", "http", h.Address)
+		for _, socket := range sockets {
+			if socket != nil {
+				_ = socket.Close() // nobody is to wait at it
+			}
+		}
 	}
 	ctx, stop := untilEnded(cmd.Context())
 	limit := endTime
