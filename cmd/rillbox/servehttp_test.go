@@ -267,6 +267,7 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	if !regexp.MustCompile(`"identity":"http","request":"\w+".*"message":"ran a program"`).MatchString(s.logged()) {
 		t.Errorf("the run's line has no request")
 	}
+	s.await(t, "/metrics", "rillbox_cache_bytes")
 	_, metrics := s.get(t, "/metrics")
 	labels := map[string]string{} // of each metric's lines
 	for line := range strings.Lines(metrics) {

@@ -114,10 +114,11 @@ func (m *Metrics) Handler() http.Handler {
 type now struct {
 	o Options
 
-	mu     sync.Mutex // of the cache's size, for which all of it is looked through
-	bytes  int64
-	known  bool
-	looked time.Time
+	mu      sync.Mutex // of the cache's size, for which all of it is looked through
+	bytes   int64
+	known   bool
+	looked  time.Time
+	looking bool
 }
 
 // sizeTime is for how long a size of the cache is good enough.
@@ -137,7 +138,7 @@ var (
 	warmDesc     = describe("warm_workers", "Child processes that wait for a program, by the first language that they are for.", "language")
 	readyDesc    = describe("runtime_ready", "1 where a language's runtime is on this machine.", "language")
 	lookupsDesc  = describe("cache_lookups_total", "Lookups in the cache, by result: hit or miss.", "result")
-	bytesDesc    = describe("cache_bytes", "Size of the cache, at most a minute old.")
+	bytesDesc    = describe("cache_bytes", "Size of the cache, as it was found out for the scrape before, or a minute ago.")
 )
 
 func (n *now) Describe(to chan<- *prometheus.Desc) {
@@ -176,14 +177,20 @@ func (n *now) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// size is the cache's; it is left out where it can't be told.
+// size is the cache's, as it was found out last; nobody waits for that.
 func (n *now) size() (bytes int64, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.looked.IsZero() || time.Since(n.looked) > sizeTime {
-		var err error
-		n.bytes, err = n.o.CacheBytes()
-		n.known, n.looked = err == nil, time.Now()
+	if !n.looking && (n.looked.IsZero() || time.Since(n.looked) > sizeTime) {
+		n.looking = true
+		go n.look()
 	}
 	return n.bytes, n.known
+}
+
+func (n *now) look() {
+	bytes, err := n.o.CacheBytes()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.bytes, n.known, n.looked, n.looking = bytes, err == nil, time.Now(), false
 }

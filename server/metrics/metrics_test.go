@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -34,7 +35,9 @@ func read(t *testing.T, m *Metrics) string {
 	return string(text)
 }
 
-func TestWhatHappensIsCounted(t *testing.T) {
+func TestWhatHappensIsCounted(t *testing.T) { synctest.Test(t, testCounts) }
+
+func testCounts(t *testing.T) {
 	looks := 0
 	m := open(func() (int64, error) { looks++; return 4096, nil })
 	for _, r := range []server.Record{
@@ -50,6 +53,8 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	m.Answered("POST", 200, time.Millisecond)
 	m.Answered("BREW", 405, time.Millisecond)
 	m.Watch("identities", "Identities.", func() float64 { return 2 })
+	read(t, m)
+	synctest.Wait() // for the cache's size
 	text := read(t, m)
 	for _, want := range []string{
 		`rillbox_build_info{go="`,
@@ -79,7 +84,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 			t.Errorf("a label says %s", no)
 		}
 	}
-	read(t, m)
+	synctest.Wait()
 	if looks != 1 {
 		t.Errorf("the cache was looked through %d times", looks)
 	}
@@ -90,7 +95,9 @@ func TestWhatHappensIsCounted(t *testing.T) {
 }
 
 func TestACacheThatCannotBeLookedThroughLeavesTheRest(t *testing.T) {
-	text := read(t, open(func() (int64, error) { return 0, errors.New("the disk is gone") }))
+	m := open(func() (int64, error) { return 0, errors.New("the disk is gone") })
+	read(t, m)
+	text := read(t, m)
 	if strings.Contains(text, "rillbox_cache_bytes") || !strings.Contains(text, "rillbox_running 0") {
 		t.Errorf("the metrics are\n%s", text)
 	}
