@@ -89,8 +89,10 @@ func TestARequestIsOneLineOfTheLog(t *testing.T) {
 	var mu sync.Mutex
 	var log bytes.Buffer
 	var counted []int
-	h := open(t, Options{Tokens: identified{"alice": true}, Answered: func(_ string, status int, _ time.Duration) { counted = append(counted, status) }})
-	h.o.Log = slog.New(slog.NewJSONHandler(lockedWriter{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	h := open(t, Options{
+		Tokens: identified{"alice": true}, Answered: func(_ string, status int, _ time.Duration) { counted = append(counted, status) },
+		Log: slog.New(slog.NewJSONHandler(lockedWriter{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"secret","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for _, row := range []struct {
 		name, id, token, body string
@@ -106,7 +108,9 @@ func TestARequestIsOneLineOfTheLog(t *testing.T) {
 		{name: "no ID", token: "alice", body: hello, status: 200, identity: "alice"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			mu.Lock()
 			log.Reset()
+			mu.Unlock()
 			r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(row.body))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("MCP-Protocol-Version", newer)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -64,7 +65,7 @@ func openOn(t *testing.T, o Options, listener net.Listener) house {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	sup := supervisor.New(job.DefaultLimits(), log, echo{h.ended})
 	s := server.New(server.Options{Supervisor: sup, Version: "test", Log: log})
-	o.Path, o.Log = "/mcp", log
+	o.Path, o.Log = "/mcp", cmp.Or(o.Log, log)
 	if o.Requests == 0 {
 		o.Requests, o.Window = 1000, time.Minute
 	}
