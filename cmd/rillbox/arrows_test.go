@@ -35,7 +35,8 @@ var rooms = []struct{ name, imports string }{
 	{"server/audit", "server"},
 	{"server/metrics", "server supervisor supervisor/job"},
 	{"server/traces", "server supervisor/job"},
-	{"server/web", "server supervisor"},
+	{"server/web/page", ""},
+	{"server/web", "server server/web/page supervisor"},
 	{"cmd/rillbox/terminal", "server supervisor/job"},
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/server"
+	"rillbox/server/web/page"
 )
 
 // Options are what a Door needs.
@@ -136,6 +137,9 @@ func New(s *server.Server, o Options) *Door {
 	d.mux.HandleFunc("GET /readyz", d.serveReadiness)
 	if o.Metrics != nil {
 		d.mux.HandleFunc("GET /metrics", d.serveMetrics)
+	}
+	for path, file := range page.Files(o.Path) {
+		d.mux.Handle("GET "+path, file)
 	}
 	d.mux.HandleFunc("/", d.serveUnknown)
 	return d
