@@ -31,6 +31,11 @@ type runtimeInfo struct {
 }
 
 func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
+	out := s.runtimes()
+	return answer(out, out.text(s.limits)), nil
+}
+
+func (s *Server) runtimes() runtimesOutput {
 	l := s.limits
 	out := runtimesOutput{
 		Rillbox: s.o.Version,
@@ -61,7 +66,7 @@ func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runti
 		}
 		out.Runtimes = append(out.Runtimes, info)
 	}
-	return answer(out, out.text(l)), nil
+	return out
 }
 
 func (o runtimesOutput) text(l job.Limits) string {

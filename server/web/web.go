@@ -138,6 +138,7 @@ func New(s *server.Server, o Options) *Door {
 	if o.Metrics != nil {
 		d.mux.HandleFunc("GET /metrics", d.serveMetrics)
 	}
+	d.mux.HandleFunc("GET /status", d.serveStatus)
 	for path, file := range page.Files(o.Path) {
 		d.mux.Handle("GET "+path, file)
 	}

@@ -121,6 +121,7 @@ export class Editor {
           syntaxHighlighting(colours),
           theme,
           EditorView.contentAttributes.of({
+            tabindex: "0",
             "aria-label":
               "Program. Escape, then Tab, leaves the editor. Control-Enter runs.",
           }),

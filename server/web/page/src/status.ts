@@ -1,69 +1,65 @@
 /// <reference lib="dom" />
 import { byID, element, size } from "./element.ts";
 
+/** What one client has. */
+interface Share {
+  programs: number;
+  sessions: number;
+}
+
 /** What /status answers. */
 export interface Status {
-  version: string;
+  rillbox: string;
   offline: boolean;
   identity: string;
   running: number;
   waiting: number;
-  yours: { running: number; waiting: number; sessions: number };
+  warm: number[];
+  yours: Share;
+  all?: (Share & { name: string })[];
   limits: Record<string, number>;
-  cache_bytes?: number;
   runtimes: {
     languages: string[];
     versions: Record<string, string>;
     ready: boolean;
-    warm: number;
     permissions: string[];
     wall: string;
-  }[];
-  identities?: {
-    name: string;
-    running: number;
-    waiting: number;
-    sessions: number;
   }[];
 }
 
 /** Shows how the server is. */
 export function showStatus(s: Status): void {
   const l = s.limits;
+  const has = (share: Share) =>
+    `${share.programs} programs, ${share.sessions} sessions`;
   const rows: [string, string][] = [
     [
-      "Runs",
-      `${s.running} of ${l.running} now, ${s.waiting} of ${l.waiting} waiting`,
+      "Programs",
+      `${s.running} of ${l.running} running, ${s.waiting} of ${l.waiting} waiting`,
     ],
-    [
-      "Yours",
-      `${s.yours.running} running, ${s.yours.waiting} waiting, ${s.yours.sessions} sessions`,
-    ],
-    ...s.runtimes.map((r): [string, string] => [
+    ["Yours", has(s.yours)],
+    ...(s.all ?? []).map((c): [string, string] => [c.name, has(c)]),
+    ...s.runtimes.map((r, i): [string, string] => [
       r.languages.join(", "),
       [
         Object.entries(r.versions).map((v) => v.join(" ")).join(", "),
-        r.ready ? `${r.warm} warm` : "not ready: the first run fetches it",
+        r.ready ? `${s.warm[i]} warm` : "not ready: the first run fetches it",
         `permissions: ${r.permissions.join(" ") || "none"}`,
         `wall: ${r.wall}`,
       ].join("; "),
     ]),
     [
       "Limits",
-      `${l.timeout_seconds} s, ${size(l.memory_bytes!)} of memory, ${
-        size(l.stdout_bytes!)
-      } of output, ${size(l.file_bytes!)} of files`,
+      [
+        `${l.timeout_seconds} s`,
+        `${size(l.memory_bytes!)} of memory`,
+        `${size(l.stdout_bytes!)} of output`,
+        `${size(l.file_bytes!)} of files`,
+      ].join(", "),
     ],
-    ...(s.identities ?? []).map((i): [string, string] => [
-      `Identity ${i.name}`,
-      `${i.running} running, ${i.waiting} waiting, ${i.sessions} sessions`,
-    ]),
-    ...(s.cache_bytes === undefined
-      ? []
-      : [["Cache", size(s.cache_bytes)] as [string, string]]),
     [
       "Server",
-      `rillbox ${s.version}, ${
+      `rillbox ${s.rillbox}, ${
         s.offline ? "offline" : "online"
       }; you are ${s.identity}`,
     ],

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"maps"
+	"slices"
+
+	"rillbox/supervisor"
+)
+
+// Status is how a server is, as a client of it may know.
+type Status struct {
+	runtimesOutput
+	Identity string   `json:"identity"` // The client's own
+	Running  int      `json:"running"`  // Programs that run, of all clients
+	Waiting  int      `json:"waiting"`  // Programs that wait for a place
+	Warm     []int    `json:"warm"`     // Workers of each runtime that wait for a program
+	Yours    Share    `json:"yours"`    // What the client has
+	All      []Client `json:"all,omitempty"`
+}
+
+// Share is what one client has of a server.
+type Share struct {
+	Programs int `json:"programs"` // That run or wait
+	Sessions int `json:"sessions"`
+}
+
+// Client is a client with what it has.
+type Client struct {
+	Name string `json:"name"`
+	Share
+}
+
+// Status says how the server is to one of its clients. With all, it names the others, too.
+func (s *Server) Status(client string, all bool) Status {
+	load, of := s.o.Supervisor.Load(), s.o.Supervisor.LoadOf()
+	share := func(o supervisor.Of) Share { return Share{o.Programs, o.Sessions} }
+	status := Status{
+		runtimesOutput: s.runtimes(), Identity: client,
+		Running: load.Running, Waiting: load.Waiting, Warm: []int{}, Yours: share(of[client]),
+	}
+	for _, t := range s.o.Supervisor.Toolchains() {
+		status.Warm = append(status.Warm, t.Describe().Warm)
+	}
+	if all {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			status.All = append(status.All, Client{name, share(of[name])})
+		}
+	}
+	return status
+}

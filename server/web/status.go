@@ -1,0 +1,32 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// serveStatus tells an identity how the server is. The only one of a server without
+// tokens may know all.
+func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) {
+	refused := d.checkOrigin(w, r)
+	var from sender
+	if refused == nil {
+		from, refused = d.identify(r)
+	}
+	if refused == nil {
+		noteIdentity(w, from.name)
+		refused = from.checkRate(d.o.Requests, d.o.Window)
+	}
+	if refused != nil {
+		refused.write(w)
+		return
+	}
+	text, err := json.Marshal(d.s.Status(from.name, d.o.Tokens == nil))
+	if err != nil {
+		refuse(http.StatusInternalServerError, "the status can't be told: %v", err).write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(text, '\n')) // who has gone needs no answer
+}
