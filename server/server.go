@@ -48,6 +48,8 @@ type Options struct {
 	Instructions string
 	// Tools says which tools clients may use.
 	Tools ToolList
+	// Lookups, if any, are the cache's hits and misses.
+	Lookups func() (hits, misses int64)
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
 	// Log receives what an operator should know; nil discards it.

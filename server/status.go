@@ -14,8 +14,10 @@ type Status struct {
 	Running  int      `json:"running"`  // Programs that run, of all clients
 	Waiting  int      `json:"waiting"`  // Programs that wait for a place
 	Warm     []int    `json:"warm"`     // Workers of each runtime that wait for a program
-	Yours    Share    `json:"yours"`    // What the client has
-	All      []Client `json:"all,omitempty"`
+	Hits     int64    `json:"cache_hits"`
+	Misses   int64    `json:"cache_misses"`
+	Yours    Share    `json:"yours"`         // What the client has
+	All      []Client `json:"all,omitempty"` // What each client has, for who may know
 }
 
 // Share is what one client has of a server.
@@ -37,6 +39,9 @@ func (s *Server) Status(client string, all bool) Status {
 	status := Status{
 		runtimesOutput: s.runtimes(), Identity: client,
 		Running: load.Running, Waiting: load.Waiting, Warm: []int{}, Yours: share(of[client]),
+	}
+	if s.o.Lookups != nil {
+		status.Hits, status.Misses = s.o.Lookups()
 	}
 	for _, t := range s.o.Supervisor.Toolchains() {
 		status.Warm = append(status.Warm, t.Describe().Warm)

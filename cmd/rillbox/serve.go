@@ -107,6 +107,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 		Supervisor: engines.Supervisor, Version: version(), Lookups: engines.cache.Lookups,
 		CacheBytes: func() (int64, error) { info, err := engines.cache.Info(); return info.Bytes, err },
 	})
+	options.Lookups = engines.cache.Lookups
 	hear := []func(server.Record){counted.Ended}
 	options.Ended = func(r server.Record) {
 		for _, ended := range hear {

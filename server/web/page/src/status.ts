@@ -15,6 +15,8 @@ export interface Status {
   running: number;
   waiting: number;
   warm: number[];
+  cache_hits: number;
+  cache_misses: number;
   yours: Share;
   all?: (Share & { name: string })[];
   limits: Record<string, number>;
@@ -48,6 +50,10 @@ export function showStatus(s: Status): void {
         `wall: ${r.wall}`,
       ].join("; "),
     ]),
+    [
+      "Cache",
+      `${s.cache_hits} of ${s.cache_hits + s.cache_misses} lookups were hits`,
+    ],
     [
       "Limits",
       [
