@@ -22,6 +22,8 @@ export interface RunOutput {
 
 /** How many lines of a program's output are shown. */
 const maxLines = 5000;
+/** How much of what came is compared with the answer, in characters. */
+const maxHeard = 4 << 20;
 
 /** Printed shows what a program prints, as a terminal would. */
 class Printed {
@@ -40,7 +42,7 @@ class Printed {
   }
 
   write(text: string, stream: "stdout" | "stderr"): void {
-    this.#heard[stream] += text;
+    if (this.#heard[stream].length < maxHeard) this.#heard[stream] += text;
     const atEnd =
       this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight <
         40;
