@@ -52,6 +52,8 @@ type Options struct {
 	Lookups func() (hits, misses int64)
 	// Offline says that nothing is fetched, only used from the cache.
 	Offline bool
+	// Conformance adds what the conformance suite wants of a server (conformance.go).
+	Conformance bool
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 	// Ended, if any, hears of each tool call that has ended. It must not wait.
@@ -108,6 +110,10 @@ func New(o Options) *Server {
 			Resources: &mcp.ResourceCapabilities{ListChanged: true},
 		},
 	}
+	if o.Conformance {
+		s.options.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
+		s.options.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	}
 	s.self = &mcp.Implementation{Name: "rillbox", Title: "Rillbox", Version: o.Version}
 	if o.Name != "" {
 		s.self.Name, s.self.Title = o.Name, o.Name
@@ -132,6 +138,9 @@ func (s *Server) endpoint() *mcp.Server {
 		Description: "What a run printed (stdout, stderr) or gave (result) that was too long for its answer, whole.",
 	}, s.readResource)
 	s.addTemplate(e)
+	if s.o.Conformance {
+		addFixtures(e)
+	}
 	return e
 }
 
@@ -222,6 +231,9 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				from.Opened(session)
 			}
 		case *mcp.ReadResourceRequest:
+			if s.isFixture(req.Params.URI) {
+				break
+			}
 			if req.Params.URI, err = s.resourceURI(clientOf(ctx), req.Params.URI); err != nil {
 				return nil, err
 			}

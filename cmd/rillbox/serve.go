@@ -58,6 +58,8 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 		RunE: a.serve,
 	}
 	a.config.bindFlags(cmd.Flags(), ofServer, "timeout", "memory", "workspace", "http")
+	cmd.Flags().BoolVar(&a.config.Server.Conformance, "conformance", false, "serve what the conformance suite of MCP asks for too")
+	cmd.Flag("conformance").Hidden = true
 	return cmd
 }
 
