@@ -1,8 +1,10 @@
 """Runs the shared programs through the official Python MCP SDK.
 
-client.py BINARY PROGRAMS.json RESULTS.json [WORD]
+client.py ERA SERVER PROGRAMS.json RESULTS.json [WORD]
 
-Starts `BINARY serve` and prints one line per program, then "N passed, N failed".
+ERA is "auto" for the newest version of the protocol, or "legacy". SERVER is a URL, or
+the program that is started as `SERVER serve`. Prints one line per program, then "N passed,
+N failed".
 With WORD, only the programs that have it in their name are run.
 RESULTS.json is written by a first run. When it is there, each program must give
 the same result again.
@@ -268,7 +270,7 @@ class Calls:
         await asyncio.gather(*(one(n) for n in range(6)))
 
 
-async def main(binary, programs_file, results_file, word=""):
+async def main(era, server, programs_file, results_file, word=""):
     programs = json.loads(Path(programs_file).read_text())["programs"]
     results = Path(results_file)
     earlier = json.loads(results.read_text()) if results.exists() else None
@@ -295,8 +297,11 @@ async def main(binary, programs_file, results_file, word=""):
             was = earlier.get(program["name"])
             check(outcome == was, f"the result was {was}, and is {outcome}")
 
-    server = StdioServerParameters(command=binary, args=["serve"], env=dict(os.environ))
-    async with Client(server) as client:
+    if server.startswith("http"):  # what a program gives does not depend on the door
+        programs = list({p["language"]: p for p in reversed(programs)}.values())
+    else:
+        server = StdioServerParameters(command=server, args=["serve"], env=dict(os.environ))
+    async with Client(server, mode=era) as client:
         print(f"# Python SDK, protocol {client.protocol_version}", flush=True)
         calls = Calls(client)
         for program in programs:
