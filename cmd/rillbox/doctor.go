@@ -33,6 +33,7 @@ type check struct {
 
 func newDoctorCommand(a *app) *cobra.Command {
 	var asJSON bool
+	var address string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is installed, and whether the sandbox holds on this machine",
@@ -40,14 +41,25 @@ func newDoctorCommand(a *app) *cobra.Command {
 language that tries what a sandboxed program must not do; and say what to do about
 what is wrong. Nothing is fetched: a language that is not set up is not tried.
 
+With --http, say instead what a running server of MCP offers and lacks: how it is
+encrypted, whom it lets in, which versions of the protocol and languages it has. Its
+token comes from RILLBOX_AUTH_TOKEN.
+
 The exit status is 1 when something is broken.`,
 		Example: `  rillbox doctor
-  rillbox doctor --json`,
+  rillbox doctor --json
+  rillbox doctor --http https://rillbox.example.com/mcp`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilEnded(cmd.Context())
 			defer stop()
-			checks, err := a.examine(ctx)
+			var checks []check
+			var err error
+			if address != "" {
+				checks, err = a.examineHTTP(ctx, address)
+			} else {
+				checks, err = a.examine(ctx)
+			}
 			if ctx.Err() != nil { // what was cut short says nothing of the machine
 				return exitStatus(statusCancelled)
 			}
@@ -69,6 +81,7 @@ The exit status is 1 when something is broken.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the checks as JSON")
+	cmd.Flags().StringVar(&address, "http", "", "examine the server at this URL")
 	a.config.bindFlags(cmd.Flags(), ofRun)
 	return cmd
 }
