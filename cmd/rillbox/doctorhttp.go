@@ -172,7 +172,7 @@ func (r *remote) authentication(ctx context.Context, answer *http.Response, body
 	var err error
 	if answer.StatusCode == http.StatusUnauthorized {
 		if r.token == "" {
-			c.Problem, c.Advice = "it asks for a token", "set RILLBOX_AUTH_TOKEN"
+			c.Problem, c.Lesser, c.Advice = "it asks for a token", true, "set RILLBOX_AUTH_TOKEN to look further"
 			return c, false
 		}
 		c.Detail = "asked for, and the token holds"
