@@ -186,6 +186,7 @@ without a network.`,
 		newCacheCommand(a),
 		newDoctorCommand(a),
 		newConfigCommand(a),
+		newTokenCommand(a),
 		newVersionCommand(a),
 		newWhichCommand(a),
 	)

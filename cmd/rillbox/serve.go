@@ -157,7 +157,7 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	defer prepared.Wait()
 	defer cancel()
 	if overHTTP {
-		err = a.serveHTTP(ctx, srv, beside{metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload, trace: traceRequest})
+		err = a.serveHTTP(ctx, srv, beside{supervisor: engines.Supervisor, metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload, trace: traceRequest})
 	} else {
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)

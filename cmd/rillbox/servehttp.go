@@ -16,6 +16,7 @@ import (
 	"rillbox/server"
 	"rillbox/server/metrics"
 	"rillbox/server/web"
+	"rillbox/supervisor"
 )
 
 // httpSettings are those of `serve --http`.
@@ -28,7 +29,7 @@ type httpSettings struct {
 	Certificate, Key string
 	Proxies          []string
 	Insecure         bool
-	Token            string
+	Token, Tokens    string // a token, and the file of several
 	Grace            time.Duration
 	Metrics, Profile string // addresses of their own
 }
@@ -38,20 +39,30 @@ const defaultPort = "8848"
 
 // beside is what a server over HTTP has beside its settings.
 type beside struct {
-	metrics *metrics.Metrics
-	ready   func() error     // see web.Options
-	sockets []net.Listener   // that a service manager opened
-	hangups <-chan os.Signal // on which the server does reload
-	reload  []func()
-	trace   func(*http.Request) (end func(status int)) // nil where nobody wants traces
+	supervisor *supervisor.Supervisor
+	metrics    *metrics.Metrics
+	ready      func() error     // see web.Options
+	sockets    []net.Listener   // that a service manager opened
+	hangups    <-chan os.Signal // on which the server does reload
+	reload     []func()
+	trace      func(*http.Request) (end func(status int)) // nil where nobody wants traces
 }
 
 // serveHTTP serves MCP over HTTP until ctx ends.
 func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error {
 	h, m := a.config.HTTP, b.metrics
 	o := web.Options{Path: h.Path, Hosts: h.Hosts, Origins: h.Origins, Requests: h.Requests, Window: h.Window, Log: a.log, Answered: m.Answered, Metrics: m.Handler(), Ready: b.ready, Trace: b.trace}
-	if h.Token != "" {
-		o.Tokens = web.OneToken(h.Token)
+	if h.Token != "" || h.Tokens != "" {
+		tokens, err := a.openTokens(srv.Tools())
+		if err != nil {
+			return usageError{err}
+		}
+		o.Tokens = tokens.set
+		b.supervisor.SetTerms(tokens.set.Terms)
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		go tokens.watch(watching)
+		b.reload = append(b.reload, tokens.ask)
 	}
 	for _, proxy := range h.Proxies {
 		prefix, err := netip.ParsePrefix(proxy)
@@ -130,7 +141,7 @@ func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options)
 	switch {
 	case address.Unmap().IsLoopback() || h.Insecure:
 	case o.Tokens == nil:
-		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, or listen on 127.0.0.1", name)}
+		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN or auth_tokens, or listen on 127.0.0.1", name)}
 	case o.TLS == nil && len(o.Proxies) == 0:
 		return usageError{fmt.Errorf("http: others can reach %s, and tokens would travel unencrypted: set tls_cert and tls_key, or behind_proxy for a proxy that encrypts", name)}
 	}

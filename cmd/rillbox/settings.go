@@ -174,6 +174,7 @@ func newConfig() *config {
 	add("audit_log", text(&c.AuditLog), "file to which `serve` adds a line of JSON for each call: who asked for what, and how it went; nothing of code, input, environment and output")
 	add("allow_tools", &list{p: &c.Server.Tools.Allow}, "the only tools that clients may use, as globs; empty means all")
 	add("deny_tools", &list{p: &c.Server.Tools.Deny}, "tools that clients may not use, as globs")
+	add("auth_tokens", text(&c.HTTP.Tokens), "file of several tokens, each with what it may do; `rillbox token` makes them")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -183,7 +184,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "client_running", "client_waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "metrics_address", "pprof_address", "audit_log", "otlp_endpoint", "allow_tools", "deny_tools"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "auth_tokens", "metrics_address", "pprof_address", "audit_log", "otlp_endpoint", "allow_tools", "deny_tools"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those

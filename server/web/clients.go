@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"rillbox/server"
+	"rillbox/supervisor"
 )
 
 // Identity is who sends a request.
@@ -16,6 +20,14 @@ type Identity struct {
 	Name string
 	// Revoked, if any, ends when what identified it holds no more.
 	Revoked context.Context
+	// Requests is how many it may send in a Window; 0 means as many as others.
+	Requests int
+	// Tools says which tools it may use, of those that all may.
+	Tools server.ToolList
+	// Terms bound what it runs and keeps. The supervisor asks the TokenSet for them.
+	Terms supervisor.Terms
+	// Admin says that it may see what others do.
+	Admin bool
 }
 
 // Tokens identify requests by their bearer tokens.
@@ -30,6 +42,8 @@ type Tokens interface {
 type client struct {
 	name string
 	rate *rate.Limiter
+	// revoked is Identity's; clients.mu guards it.
+	revoked context.Context
 
 	mu       sync.Mutex
 	underWay int64 // bytes of requests that wait for their answers
@@ -41,6 +55,7 @@ type client struct {
 type clients struct {
 	requests int
 	window   time.Duration
+	ended    func(name string) // is told when what identified a client holds no more
 
 	mu     sync.Mutex
 	byName map[string]*client
@@ -48,33 +63,45 @@ type clients struct {
 	none   chan struct{} // closed when there are no calls; nil while nobody waits for that
 }
 
-func (c *clients) init(o Options) {
-	c.requests, c.window, c.byName = o.Requests, o.Window, map[string]*client{}
+func (c *clients) init(o Options, ended func(name string)) {
+	c.requests, c.window, c.ended, c.byName = o.Requests, o.Window, ended, map[string]*client{}
 }
 
-// sender is the client that sent a request; revoked ends when what identified it holds no
-// more.
+// sender is the client that sent a request, as what identified it says; revoked ends when
+// that holds no more.
 type sender struct {
 	*client
-	revoked context.Context
+	revoked  context.Context
+	requests int // in a window
+	tools    server.ToolList
 }
 
 // of is the client of an identity.
 func (c *clients) of(i Identity) sender {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	requests := cmp.Or(i.Requests, c.requests)
+	limit := rate.Every(c.window / time.Duration(requests))
 	known := c.byName[i.Name]
 	if known == nil {
-		known = &client{name: i.Name, rate: rate.NewLimiter(rate.Every(c.window/time.Duration(c.requests)), c.requests)}
+		known = &client{name: i.Name, rate: rate.NewLimiter(limit, requests)}
 		c.byName[i.Name] = known
 	}
 	known.mu.Lock()
 	known.used = time.Now()
 	known.mu.Unlock()
+	if known.rate.Burst() != requests {
+		known.rate.SetLimit(limit)
+		known.rate.SetBurst(requests)
+	}
 	if i.Revoked == nil {
 		i.Revoked = context.Background()
 	}
-	return sender{known, i.Revoked}
+	if known.revoked != i.Revoked {
+		known.revoked = i.Revoked
+		context.AfterFunc(i.Revoked, func() { c.ended(i.Name) })
+	}
+	return sender{known, i.Revoked, requests, i.Tools}
 }
 
 // forget leaves out clients that sent nothing for so long, and have nothing that holds
@@ -165,14 +192,14 @@ func (s *stay) leave() {
 }
 
 // checkRate refuses what comes too often.
-func (c *client) checkRate(requests int, window time.Duration) *refusal {
-	taken := c.rate.Reserve()
+func (s sender) checkRate(window time.Duration) *refusal {
+	taken := s.rate.Reserve()
 	wait := taken.Delay()
 	if wait == 0 {
 		return nil
 	}
 	taken.Cancel()
-	refused := refuse(http.StatusTooManyRequests, "you sent more than %d requests in %v: try again in %v", requests, window, wait.Round(100*time.Millisecond))
+	refused := refuse(http.StatusTooManyRequests, "you sent more than %d requests in %v: try again in %v", s.requests, window, wait.Round(100*time.Millisecond))
 	refused.after = wait
 	return refused
 }

@@ -48,7 +48,7 @@ func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused == nil {
 		noteIdentity(w, from.name)
-		refused = from.checkRate(d.o.Requests, d.o.Window)
+		refused = from.checkRate(d.o.Window)
 	}
 	if refused == nil {
 		r = r.WithContext(context.WithValue(r.Context(), senderKey{}, from))
@@ -131,7 +131,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) *refusal {
 // pass gives a body to the handler of its era.
 func (d *Door) pass(w http.ResponseWriter, r *http.Request, m message, asJSON bool) *refusal {
 	from := senderOf(r.Context())
-	caller := server.Caller{Client: from.name, Ended: from.revoked}
+	caller := server.Caller{Client: from.name, Ended: from.revoked, Tools: from.tools}
 	if max(r.Header.Get(versionHeader), m.version) >= firstWithoutSessions {
 		// Its messages have no session; a header that says otherwise is of a client's that
 		// mixes the eras up.

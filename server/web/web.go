@@ -114,7 +114,7 @@ type kinds struct{ stream, json http.Handler }
 // New returns a door to a server.
 func New(s *server.Server, o Options) *Door {
 	d := &Door{s: s, o: o, hosts: hostSet(o.Hosts), origins: originSet(o.Origins)}
-	d.clients.init(o)
+	d.clients.init(o, s.EndClient)
 	d.sessions.init(s)
 	replay := mcp.NewMemoryEventStore(nil)
 	replay.SetMaxBytes(replayBytes)

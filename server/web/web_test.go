@@ -47,6 +47,7 @@ func (e echo) Run(ctx context.Context, p job.Program, s job.Streams) (job.Result
 type house struct {
 	*Door
 	url   string
+	sup   *supervisor.Supervisor
 	ended chan string // IDs of programs that waited and were cancelled
 }
 
@@ -64,12 +65,15 @@ func openOn(t *testing.T, o Options, listener net.Listener) house {
 	h := house{ended: make(chan string, 16)}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	sup := supervisor.New(job.DefaultLimits(), log, echo{h.ended})
+	if set, ok := o.Tokens.(*TokenSet); ok {
+		sup.SetTerms(set.Terms)
+	}
 	s := server.New(server.Options{Supervisor: sup, Version: "test", Log: log})
 	o.Path, o.Log = "/mcp", cmp.Or(o.Log, log)
 	if o.Requests == 0 {
 		o.Requests, o.Window = 1000, time.Minute
 	}
-	h.Door = New(s, o)
+	h.Door, h.sup = New(s, o), sup
 	h.url = "http://" + listener.Addr().String()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
