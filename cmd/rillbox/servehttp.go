@@ -32,6 +32,7 @@ type httpSettings struct {
 	Token, Tokens    string // a token, and the file of several
 	Grace            time.Duration
 	Metrics, Profile string // addresses of their own
+	OAuth            web.OAuthOptions
 }
 
 // defaultPort is that of `serve --http`, unless one is named.
@@ -64,6 +65,15 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		go tokens.watch(watching)
 		b.reload = append(b.reload, tokens.ask)
 	}
+	if h.OAuth.Issuer != "" {
+		h.OAuth.Log = a.log
+		var err error
+		if o.OAuth, err = web.NewOAuth(h.OAuth); err != nil {
+			return usageError{fmt.Errorf("oauth_issuer, oauth_audience, oauth_scopes and oauth_jwks_url: %w", err)}
+		}
+	} else if h.OAuth.Audience != "" || len(h.OAuth.Scopes) > 0 || h.OAuth.KeysURL != "" {
+		return usageError{errors.New("oauth_audience, oauth_scopes and oauth_jwks_url are set, and oauth_issuer is not: set it, or leave them out")}
+	}
 	for _, proxy := range h.Proxies {
 		prefix, err := netip.ParsePrefix(proxy)
 		if err != nil {
@@ -88,7 +98,7 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 	if o.TLS != nil {
 		scheme = "https"
 	}
-	a.log.Info("serving MCP over HTTP", "url", fmt.Sprintf("%s://%s%s", scheme, listener.Addr(), h.Path), "authentication", o.Tokens != nil)
+	a.log.Info("serving MCP over HTTP", "url", fmt.Sprintf("%s://%s%s", scheme, listener.Addr(), h.Path), "authentication", o.Tokens != nil || o.OAuth != nil)
 	door := web.New(srv, o)
 	m.Watch("identities", "Identities that sent a request lately.", func() float64 { return float64(door.Identities()) })
 	m.Watch("protocol_sessions", "Sessions of MCP's that are open.", func() float64 { return float64(door.Sessions()) })
@@ -140,8 +150,8 @@ func (h httpSettings) listen(o web.Options, sockets []net.Listener) (net.Listene
 func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options) error {
 	switch {
 	case address.Unmap().IsLoopback() || h.Insecure:
-	case o.Tokens == nil:
-		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN or auth_tokens, or listen on 127.0.0.1", name)}
+	case o.Tokens == nil && o.OAuth == nil:
+		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, auth_tokens or oauth_issuer, or listen on 127.0.0.1", name)}
 	case o.TLS == nil && len(o.Proxies) == 0:
 		return usageError{fmt.Errorf("http: others can reach %s, and tokens would travel unencrypted: set tls_cert and tls_key, or behind_proxy for a proxy that encrypts", name)}
 	}

@@ -175,6 +175,10 @@ func newConfig() *config {
 	add("allow_tools", &list{p: &c.Server.Tools.Allow}, "the only tools that clients may use, as globs; empty means all")
 	add("deny_tools", &list{p: &c.Server.Tools.Deny}, "tools that clients may not use, as globs")
 	add("auth_tokens", text(&c.HTTP.Tokens), "file of several tokens, each with what it may do; `rillbox token` makes them")
+	add("oauth_issuer", text(&c.HTTP.OAuth.Issuer), "URL of the OAuth issuer whose access tokens (JWTs) requests over HTTP may have")
+	add("oauth_audience", text(&c.HTTP.OAuth.Audience), "the audience that they must be for, such as this server's URL")
+	add("oauth_scopes", &list{p: &c.HTTP.OAuth.Scopes}, "scopes that they must have")
+	add("oauth_jwks_url", text(&c.HTTP.OAuth.KeysURL), "where the issuer's keys are; empty for where its metadata says")
 	add("server.instructions", text(&c.Server.Instructions), "what clients are told of the server, before what it says of itself")
 	return c
 }
@@ -184,7 +188,7 @@ func newConfig() *config {
 var (
 	commonSettings = []string{"cache_dir", "offline", "log_level"}
 	serverSettings = []string{"warm", "max_timeout", "code_size", "stdin_size", "sessions", "all_sessions", "session_idle", "max_session_idle", "running", "waiting", "client_running", "client_waiting", "server.name", "server.instructions",
-		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "auth_tokens", "metrics_address", "pprof_address", "audit_log", "otlp_endpoint", "allow_tools", "deny_tools"}
+		"http", "http_path", "http_hosts", "http_origins", "http_requests", "http_window", "http_grace", "tls_cert", "tls_key", "behind_proxy", "insecure", "auth_token", "auth_tokens", "oauth_issuer", "oauth_audience", "oauth_scopes", "oauth_jwks_url", "metrics_address", "pprof_address", "audit_log", "otlp_endpoint", "allow_tools", "deny_tools"}
 )
 
 // bindFlags adds the flags of those settings for which want says true. Those

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -126,7 +127,7 @@ func senderOf(ctx context.Context) sender { return ctx.Value(senderKey{}).(sende
 
 // identify finds out who sends a request.
 func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
-	if d.o.Tokens == nil {
+	if d.o.Tokens == nil && d.o.OAuth == nil {
 		return d.clients.of(Identity{Name: "http"}), nil
 	}
 	if len(r.Header.Values("Authorization")) > 1 {
@@ -135,14 +136,31 @@ func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
 	token := bearer(r)
 	if token == "" {
 		return from, refuse(http.StatusUnauthorized, "send the token that you were given, in a header: Authorization: Bearer TOKEN").
-			with("WWW-Authenticate", d.o.Tokens.Challenge(r))
+			with("WWW-Authenticate", d.challenge(r, ""))
 	}
-	identity, ok := d.o.Tokens.Identify(r.Context(), token)
-	if !ok {
+	if d.o.Tokens != nil {
+		if identity, ok := d.o.Tokens.Identify(r.Context(), token); ok {
+			return d.clients.of(identity), nil
+		}
+	}
+	if d.o.OAuth == nil {
 		return from, refuse(http.StatusUnauthorized, "this token does not hold, or no more: ask the operator for another").
-			with("WWW-Authenticate", d.o.Tokens.Challenge(r)+`, error="invalid_token"`)
+			with("WWW-Authenticate", d.challenge(r, "invalid_token"))
 	}
-	return d.clients.of(identity), nil
+	identity, err := d.o.OAuth.identify(r.Context(), token)
+	switch {
+	case err == nil:
+		return d.clients.of(identity), nil
+	case errors.Is(err, errNoKeys):
+		refused := refuse(http.StatusServiceUnavailable, "the token can't be verified now, for its issuer does not answer: try again in %v", fetchPause)
+		refused.after = fetchPause
+		return from, refused
+	case errors.Is(err, errScope):
+		return from, refuse(http.StatusForbidden, "this token does not suffice: get one with the scopes %s", strings.Join(d.o.OAuth.scopes, " ")).
+			with("WWW-Authenticate", d.challenge(r, "insufficient_scope"))
+	}
+	return from, refuse(http.StatusUnauthorized, "this token does not hold: %v; get another from %s", err, d.o.OAuth.issuer).
+		with("WWW-Authenticate", d.challenge(r, "invalid_token"))
 }
 
 // bearer is the token of a request; empty if it has none.

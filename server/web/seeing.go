@@ -103,7 +103,7 @@ func (d *Door) checkReady() error {
 // serveMetrics answers who has a token; where there are none, this machine.
 func (d *Door) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	refused := d.checkOrigin(w, r)
-	if refused == nil && d.o.Tokens == nil && !isLocal(r) {
+	if refused == nil && d.o.Tokens == nil && d.o.OAuth == nil && !isLocal(r) {
 		refused = refuse(http.StatusForbidden, "metrics are for this machine, or for requests with a token: set auth_token, or metrics_address for an address of their own")
 	}
 	if refused == nil {

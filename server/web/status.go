@@ -15,7 +15,7 @@ func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused == nil {
 		noteIdentity(w, from.name)
-		refused = from.checkRate(d.o.Requests, d.o.Window)
+		refused = from.checkRate(d.o.Window)
 	}
 	if refused != nil {
 		refused.write(w)

@@ -47,8 +47,9 @@ type Options struct {
 	Origins []string
 	// Proxies are the addresses whose X-Forwarded headers are believed.
 	Proxies []netip.Prefix
-	// Tokens identify requests; nil means that all are of one identity.
+	// Tokens and OAuth identify requests; where both are nil, all are of one identity.
 	Tokens Tokens
+	OAuth  *OAuth
 	// Requests is how many an identity may send in a Window.
 	Requests int
 	Window   time.Duration
@@ -141,6 +142,10 @@ func New(s *server.Server, o Options) *Door {
 	d.mux.HandleFunc("GET /status", d.serveStatus)
 	for path, file := range page.Files(o.Path) {
 		d.mux.Handle("GET "+path, file)
+	}
+	if o.OAuth != nil {
+		d.mux.HandleFunc(metadataPath, d.serveMetadata)
+		d.mux.HandleFunc(metadataPath+o.Path, d.serveMetadata)
 	}
 	d.mux.HandleFunc("/", d.serveUnknown)
 	return d
