@@ -19,7 +19,7 @@ import (
 //go:embed guest/mount.ts guest/pyodide.ts guest/session.ts guest/snapshot.ts guest/sockets.ts guest/tls.ts
 //go:embed guest/wheel.ts guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
-//go:embed guest/rillbox/images.py guest/rillbox/installer.py guest/rillbox/libraries.py
+//go:embed guest/rillbox/attempts.py guest/rillbox/images.py guest/rillbox/installer.py guest/rillbox/libraries.py
 //go:embed guest/rillbox/beside.py guest/rillbox/command.py guest/rillbox/computed.py guest/rillbox/names.py
 //go:embed guest/rillbox/network.py guest/rillbox/packages.py guest/rillbox/runner.py guest/rillbox/threads.py
 //go:embed guest/rillbox/ipython.py guest/rillbox/magics.py guest/rillbox/processes.py

@@ -33,7 +33,7 @@ func TestWhatALockFileDemands(t *testing.T) {
 		Lock: job.Lock{File: "uv.lock", Python: []job.LockedPackage{
 			{Name: "six", Version: "1.15.0", Files: []job.LockedFile{{Name: "six-1.15.0-py2.py3-none-any.whl", SHA256: "6"}}},
 			{Name: "numpy", Version: "2.3.1", Files: []job.LockedFile{{Name: "numpy-2.3.1-cp314-cp314-manylinux_x86_64.whl", SHA256: "1"}}}, // only Pyodide's is for here
-			{Name: "built", Version: "3.0.4", Files: []job.LockedFile{{Name: "built-3.0.4.tar.gz", SHA256: "8"}}}, // as rillbox lock writes it
+			{Name: "built", Version: "3.0.4", Files: []job.LockedFile{{Name: "built-3.0.4.tar.gz", SHA256: "8"}}},                           // as rillbox lock writes it
 			{Name: "pandas", Version: "3.0.0", Files: []job.LockedFile{{Name: "pandas.whl", SHA256: "2"}}},
 			{Name: "native", Version: "1", Files: []job.LockedFile{{Name: "native-1-cp314-win.whl", SHA256: "3"}}},
 			{Name: "two", Version: "1", Files: []job.LockedFile{{SHA256: "4"}}},

@@ -104,6 +104,33 @@ func TestIndexPackages(t *testing.T) {
 	}
 }
 
+// TestVersionsThatFitTogether: where the newest versions clash, or ask for what is not
+// there, others are taken, as pip does.
+func TestVersionsThatFitTogether(t *testing.T) {
+	index := releasesIndex(t,
+		release{project: "both", version: "1.0", requires: []string{"anyshared", "oldshared"}},
+		release{project: "anyshared", version: "1.0", requires: []string{"shared"}},
+		release{project: "oldshared", version: "1.0", requires: []string{"shared<2"}},
+		release{project: "shared", version: "1.0"},
+		release{project: "shared", version: "2.0"},
+		release{project: "ahead", version: "1.0", requires: []string{"shared"}},
+		release{project: "ahead", version: "2.0", requires: []string{"shared>=3"}},
+		release{project: "never", version: "1.0", requires: []string{"anyshared", "shared>=3"}})
+	e := newEngine(t, func(o *Options) { o.IndexURL = index.URL + "/simple" })
+	for packages, want := range map[string]string{"both": `["both 1.0", "shared 1.0"]`, "ahead": `["ahead 1.0", "shared 2.0"]`} {
+		p := python("import importlib.metadata as m\n[*sorted({f'{d.name} {d.version}' for d in m.distributions() if d.name in ('both', 'ahead', 'shared')})]")
+		p.Packages = []string{packages}
+		if r := completed(t, e, p); string(r.Value) != want {
+			t.Errorf("%s: %s", packages, r.Value)
+		}
+	}
+	p := python("1")
+	p.Packages = []string{"never"}
+	if r := run1(t, e, p); r.Error == nil || !strings.Contains(r.Error.Message, "shared>=3") {
+		t.Errorf("%+v", r.Error)
+	}
+}
+
 func TestPackageErrors(t *testing.T) {
 	e := newEngine(t)
 	for _, test := range []struct {

@@ -19,27 +19,39 @@ import (
 	"rillbox/supervisor/job"
 )
 
+// release is a wheel of an index.
+type release struct {
+	project, version, uploaded string
+	requires                   []string
+}
+
 // agingIndex serves two versions of the project "aging", one of 30 days and one
 // of an hour, and "untold", which has no time.
 func agingIndex(t *testing.T) *httptest.Server {
 	t.Helper()
+	now := time.Now().UTC()
+	return releasesIndex(t,
+		release{project: "aging", version: "1.0", uploaded: now.Add(-30 * 24 * time.Hour).Format(time.RFC3339)},
+		release{project: "aging", version: "2.0", uploaded: now.Add(-time.Hour).Format(time.RFC3339)},
+		release{project: "untold", version: "1.0"})
+}
+
+// releasesIndex serves releases at /simple.
+func releasesIndex(t *testing.T, releases ...release) *httptest.Server {
+	t.Helper()
 	type link map[string]any
 	pages, files := map[string][]link{}, map[string][]byte{}
-	add := func(project, version, uploaded string) {
-		wheel := versionedWheel(t, project, version)
-		name := project + "-" + version + "-py3-none-any.whl"
+	for _, one := range releases {
+		wheel := versionedWheel(t, one)
+		name := one.project + "-" + one.version + "-py3-none-any.whl"
 		sum := sha256.Sum256(wheel)
 		files["/"+name] = wheel
 		l := link{"filename": name, "url": "/" + name, "hashes": map[string]string{"sha256": hex.EncodeToString(sum[:])}}
-		if uploaded != "" {
-			l["upload-time"] = uploaded
+		if one.uploaded != "" {
+			l["upload-time"] = one.uploaded
 		}
-		pages[project] = append(pages[project], l)
+		pages[one.project] = append(pages[one.project], l)
 	}
-	now := time.Now().UTC()
-	add("aging", "1.0", now.Add(-30*24*time.Hour).Format(time.RFC3339))
-	add("aging", "2.0", now.Add(-time.Hour).Format(time.RFC3339))
-	add("untold", "1.0", "")
 	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if content, ok := files[r.URL.Path]; ok {
 			_, _ = w.Write(content)
@@ -59,14 +71,19 @@ func agingIndex(t *testing.T) *httptest.Server {
 }
 
 // versionedWheel makes a wheel of a module that tells its version.
-func versionedWheel(t *testing.T, project, version string) []byte {
+func versionedWheel(t *testing.T, r release) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
+	project, version := r.project, r.version
 	info := project + "-" + version + ".dist-info/"
+	metadata := "Metadata-Version: 2.1\nName: " + project + "\nVersion: " + version + "\n"
+	for _, requirement := range r.requires {
+		metadata += "Requires-Dist: " + requirement + "\n"
+	}
 	for name, text := range map[string]string{
 		project + ".py":   "version = '" + version + "'",
-		info + "METADATA": "Metadata-Version: 2.1\nName: " + project + "\nVersion: " + version + "\n",
+		info + "METADATA": metadata,
 		info + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
 		info + "RECORD":   "",
 	} {

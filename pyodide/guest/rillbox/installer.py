@@ -40,6 +40,8 @@ from micropip.wheelinfo import WheelInfo
 from pyodide.ffi import JsException
 from pyodide.http import pyfetch
 
+from . import attempts
+
 SITE = getsitepackages()[0]
 FROM_INDEX = transaction.Transaction._add_requirement_from_package_index
 UNPACK = compatibility_layer.install
@@ -140,25 +142,15 @@ class Installer:
 
     async def install(self, requirements: list[str]) -> dict[str, str]:
         """Install requirements with what they need; say why for those that can't be."""
-        change = transaction.Transaction(
-            _compat_layer=compatibility_layer,
-            ctx=default_environment(),
-            ctx_extras=[],
-            keep_going=True,
-            deps=True,
-            pre=False,
-            fetch_kwargs={},
-            index_urls=package_index.DEFAULT_INDEX_URLS,
-            constraints=self._constraints,
-        )
-        try:
-            await change.gather_requirements(requirements)
-        except InvalidRequirement as error:
-            return {"": f"{', '.join(requirements)}: not a requirement (PEP 508): {error}"}
-        except Exception as error:  # what wheels say of themselves can be anything
-            return {"": f"{', '.join(requirements)}: {_told(error)}"}
-        if change.failed:
-            return self._reasons(change, requirements)
+        change, reasons = await self._gather(requirements, [])
+        first, tried, more = reasons, [], []
+        while reasons:
+            constraint = change.constraint(tried)
+            if constraint is None or len(tried) == attempts.MOST:
+                return reasons if any(map(attempts.is_final, reasons.values())) else first
+            tried.append(constraint)
+            more = [c for c in more if not change.has_none(_project(c))] + [constraint]
+            change, reasons = await self._gather(requirements, more)
         # Two that need the same at once may each have found it.
         for wheel in {wheel.filename: wheel for wheel in change.wheels}.values():
             try:
@@ -169,9 +161,32 @@ class Installer:
         _found_anew()
         return {}
 
+    async def _gather(
+        self, requirements: list[str], more: list[str]
+    ) -> tuple[attempts.Attempt, dict[str, str]]:
+        """Find requirements with what they need; say why for those that can't be had."""
+        change = attempts.Attempt(
+            _compat_layer=compatibility_layer,
+            ctx=default_environment(),
+            ctx_extras=[],
+            keep_going=True,
+            deps=True,
+            pre=False,
+            fetch_kwargs={},
+            index_urls=package_index.DEFAULT_INDEX_URLS,
+            constraints=[*self._constraints, *more],
+        )
+        try:
+            await change.gather_requirements(requirements)
+        except InvalidRequirement as error:
+            return change, {"": f"{', '.join(requirements)}: not a requirement (PEP 508): {error}"}
+        except Exception as error:  # what wheels say of themselves can be anything
+            return change, {"": f"{', '.join(requirements)}: {_told(error)}"}
+        return change, self._reasons(change, requirements) if change.failed else {}
+
     def _reasons(self, change: Any, requirements: list[str]) -> dict[str, str]:
         """Why a transaction failed, by the names of the requirements that can't be had."""
-        known = getattr(change, "reasons", {})
+        known = change.reasons
         asked = {canonicalize_name(_project(requirement)) for requirement in requirements}
         reasons = {}
         for failed in change.failed:
@@ -182,7 +197,7 @@ class Installer:
                 for name in sorted(others):
                     reason += f" {self._on_cdn(name)}."
             reasons[failed.name] = reason
-        return reasons
+        return dict(sorted(reasons.items(), key=lambda item: not attempts.is_final(item[1])))
 
     def _on_cdn(self, name: str) -> str:
         return (
@@ -342,9 +357,7 @@ class Installer:
             asked = [c for c in self._constraints if _project(c) == requirement.name]
             if asked:
                 reason += f" The program's project asks for {', '.join(asked)}."
-            if not hasattr(change, "reasons"):
-                change.reasons = {}
-            change.reasons[requirement.name] = reason
+            getattr(change, "reasons", {})[requirement.name] = reason  # micropip.install has none
             raise ValueError(reason) from None
 
     async def _page(self, name: str) -> tuple[int, str]:
