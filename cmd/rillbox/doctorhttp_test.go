@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -59,6 +60,8 @@ func TestDoctorOfAServer(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
+	secret := &web.TokenSet{}
+	secret.Replace([]web.Token{{SHA256: sha256.Sum256([]byte("secret")), Identity: web.Identity{Name: "token"}}})
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for _, row := range []struct {
@@ -66,9 +69,9 @@ func TestDoctorOfAServer(t *testing.T) {
 		want             []string // all of them
 	}{
 		{"open", plain(door(nil)), "", []string{"reachable: |http", "TLS: |none, on this machine", "authentication: |none", "MCP 2026-07-28: |rillbox test, ", "MCP 2025-11-25: |rillbox test, "}},
-		{"with a token", plain(door(web.OneToken("secret"))) + "/mcp", "secret", []string{"authentication: |asked for, and the token holds", "MCP 2026-07-28: |rillbox test"}},
-		{"a missing token", plain(door(web.OneToken("secret"))), "", []string{"authentication: it asks for a token|", "set RILLBOX_AUTH_TOKEN"}},
-		{"a wrong token", plain(door(web.OneToken("secret"))), "other", []string{"authentication: the token of RILLBOX_AUTH_TOKEN does not hold"}},
+		{"with a token", plain(door(secret)) + "/mcp", "secret", []string{"authentication: |asked for, and the token holds", "MCP 2026-07-28: |rillbox test"}},
+		{"a missing token", plain(door(secret)), "", []string{"authentication: it asks for a token|", "set RILLBOX_AUTH_TOKEN"}},
+		{"a wrong token", plain(door(secret)), "other", []string{"authentication: the token of RILLBOX_AUTH_TOKEN does not hold"}},
 		{"a wrong path", plain(door(nil)) + "/other", "", []string{`MCP: MCP is not at /other: there is nothing at "/other": MCP is at /mcp`}},
 		{"no TLS", strings.Replace(plain(door(nil)), "http:", "https:", 1), "", []string{"reachable: the server speaks no TLS, and the URL says https"}},
 		{"TLS that is not expected", strings.Replace(encrypted(door(nil)), "https:", "http:", 1), "", []string{"MCP: it refuses: 400"}},

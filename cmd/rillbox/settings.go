@@ -160,7 +160,7 @@ func newConfig() *config {
 	add("http_path", text(&c.HTTP.Path), "where MCP is on that server")
 	add("http_hosts", &list{p: &c.HTTP.Hosts}, "names by which it is reached, beside localhost, addresses, and those of its certificate")
 	add("http_origins", &list{p: &c.HTTP.Origins}, "origins of pages of other sites that may call it, such as https://chat.example.com")
-	add("http_requests", count(&c.HTTP.Requests, 1_000_000), "requests that one client may send in http_window")
+	add("http_requests", count(&c.HTTP.Requests, 1_000_000), "requests that one client may send in http_window; 0 means any number")
 	add("http_window", duration(&c.HTTP.Window), "the time for which http_requests counts")
 	add("http_grace", duration(&c.HTTP.Grace), "how long running programs may go on when the server ends")
 	add("tls_cert", text(&c.HTTP.Certificate), "file with the server's certificate, for HTTPS")

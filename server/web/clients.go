@@ -75,6 +75,7 @@ type sender struct {
 	revoked  context.Context
 	requests int // in a window
 	tools    server.ToolList
+	admin    bool
 }
 
 // of is the client of an identity.
@@ -82,7 +83,10 @@ func (c *clients) of(i Identity) sender {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	requests := cmp.Or(i.Requests, c.requests)
-	limit := rate.Every(c.window / time.Duration(requests))
+	limit := rate.Inf
+	if requests > 0 {
+		limit = rate.Every(c.window / time.Duration(requests))
+	}
 	known := c.byName[i.Name]
 	if known == nil {
 		known = &client{name: i.Name, rate: rate.NewLimiter(limit, requests)}
@@ -102,7 +106,7 @@ func (c *clients) of(i Identity) sender {
 		known.revoked = i.Revoked
 		context.AfterFunc(i.Revoked, func() { c.ended(i.Name) })
 	}
-	return sender{known, i.Revoked, requests, i.Tools}
+	return sender{known, i.Revoked, requests, i.Tools, i.Admin}
 }
 
 // forget leaves out clients that sent nothing for so long, and have nothing that holds

@@ -49,3 +49,14 @@ func TestClientsThatComeNoMoreAreForgotten(t *testing.T) {
 	<-h.ended
 	<-ended
 }
+
+// TestNoBoundOnRequests: an operator may set none.
+func TestNoBoundOnRequests(t *testing.T) {
+	var c clients
+	c.init(Options{Window: time.Minute}, func(string) {})
+	for range 1000 {
+		if refused := c.of(Identity{Name: "x"}).checkRate(time.Minute); refused != nil {
+			t.Fatal(refused)
+		}
+	}
+}
