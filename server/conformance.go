@@ -1,5 +1,7 @@
 package server
 
+//lint:file-ignore SA1019 The suite asks for what is deprecated as of 2026-07-28, too.
+
 import (
 	"context"
 	"encoding/base64"

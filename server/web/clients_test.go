@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestClientsThatComeNoMoreAreForgotten: with all that is theirs, while those that have a

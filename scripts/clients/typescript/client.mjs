@@ -19,7 +19,12 @@ const [sdk, server, programsFile, resultsFile, word = ""] = process.argv
 const isOld = sdk === "sdk";
 const [{ Client }, { StdioClientTransport }, http, types] = await Promise.all(
   isOld
-    ? ["client/index.js", "client/stdio.js", "client/streamableHttp.js", "types.js"]
+    ? [
+      "client/index.js",
+      "client/stdio.js",
+      "client/streamableHttp.js",
+      "types.js",
+    ]
       .map((file) => import(`@modelcontextprotocol/sdk/${file}`))
     : ["client", "client/stdio", "client", "client"]
       .map((module) => import(`@modelcontextprotocol/${module}`)),
@@ -151,9 +156,10 @@ async function call(name, args, { onMessage, signal } = {}) {
     },
   };
   const request = { name, arguments: args };
-  const result = await (isOld
-    ? client.callTool(request, undefined, options)
-    : client.callTool(request, options));
+  const result =
+    await (isOld
+      ? client.callTool(request, undefined, options)
+      : client.callTool(request, options));
   return { result, heard };
 }
 
