@@ -32,7 +32,7 @@ import (
 func newServeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve MCP on standard input and output",
+		Short: "Serve MCP on standard input and output, or over HTTP",
 		Long: `Serve the Model Context Protocol on standard input and output, for a chat or an
 agent that starts it. It answers at once; runtimes that are missing are fetched in
 the background, and a program that needs one waits for it. Logs go to stderr: lines
@@ -46,9 +46,14 @@ Each session has a directory of its own for its files, which ends with it. With
 --workspace DIR, all sessions and programs have that one instead, to read and
 write, as much as the disk holds; with DIR:ro, to read only.
 
+With --http ADDR it serves many clients over HTTP, at http://ADDR:8848/mcp, with a page
+for people at /. Others than this machine's reach it only with tokens and TLS:
+docs/http.md tells of these, of metrics, logs and audit.
+
 Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such as
 --memory 1GiB or --running 8.`,
 		Example: `  rillbox serve
+  rillbox serve --http 127.0.0.1
 
   In the client's configuration:
   {"mcpServers": {"rillbox": {

@@ -1,12 +1,14 @@
-"""A small MCP client that speaks to one server over standard input and output.
+"""A small MCP client that speaks to one server over standard input and output, or HTTP.
 
 It reads where it waits, in the caller's thread, so that its own share of a
 call's time is a small fraction of a millisecond.
 """
 
+import http.client
 import json
 import os
 import select
+import socket
 import subprocess
 import tempfile
 import time
@@ -178,3 +180,74 @@ class Server:
         self.log.seek(max(0, os.fstat(self.log.fileno()).st_size - 2000))
         said = self.log.read().decode(errors="replace").strip()
         return ServerError(f"{' '.join(self.command)} {what}\n{said}")
+
+
+class WebServer:
+    """A server process that answers over HTTP, and one connection to it with a session."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.process = subprocess.Popen(
+            [*command, "--http", f"127.0.0.1:{port}", "--http-requests", "0"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env,
+        )
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SILENCE)
+        self.headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        self.next = 0
+        watch = Stopwatch()
+        while True:
+            try:
+                self.connection.connect()
+                break
+            except ConnectionRefusedError:
+                if watch.ms() > 1000 * SILENCE or self.process.poll() is not None:
+                    raise ServerError(f"{' '.join(command)} does not listen") from None
+                time.sleep(0.01)
+        hello = {
+            "protocolVersion": PROTOCOL,
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
+        }
+        self._post({"method": "initialize", "params": hello, "id": 0})
+        self.headers["MCP-Protocol-Version"] = PROTOCOL
+        self._post({"method": "notifications/initialized"})
+
+    def __enter__(self) -> "WebServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+        self.process.terminate()
+        self.process.wait()
+
+    def call(self, tool: str, arguments: dict[str, Any], streamed: bool = False) -> Answer:
+        """Call a tool; streamed asks for progress notifications."""
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if streamed:
+            params["_meta"] = {"progressToken": "bench"}
+        self.next += 1
+        watch = Stopwatch()
+        text = self._post({"method": "tools/call", "params": params, "id": self.next})
+        for line in text.splitlines():
+            if line.startswith(b"data: {"):
+                message = json.loads(line[6:])
+                if message.get("id") == self.next:
+                    return message["result"], watch.ms()
+        raise ServerError(f"no answer in {text[:2000]!r}")
+
+    def _post(self, message: dict[str, Any]) -> bytes:
+        body = json.dumps({"jsonrpc": "2.0", **message})
+        self.connection.request("POST", "/mcp", body, self.headers)
+        answer = self.connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise ServerError(f"{answer.status} {text.decode(errors='replace')}")
+        if session := answer.getheader("Mcp-Session-Id"):
+            self.headers["Mcp-Session-Id"] = session
+        return text

@@ -362,6 +362,25 @@ def cell(language: str, code: str) -> dict[str, str]:
     return {"language": language, "session_id": "default", "code": code}
 
 
+def over_http(bench: Bench) -> Iterator[Row]:
+    """Hello over HTTP and over standard input and output, by turns."""
+    web, pipes, more = Sample("ms"), Sample("ms"), Sample("ms")
+    with bench.serve() as server, bench.serve_http() as other:
+        for turn in range(bench.times(105, 8)):
+            bench.calibration.tick()
+            by_pipe = bench.run(server, "hello.js")
+            time.sleep(BREATH)
+            by_web = bench.run(other, "hello.js")
+            time.sleep(BREATH)
+            if turn >= 3:
+                web.add(by_web)
+                pipes.add(by_pipe)
+                more.add(by_web - by_pipe)
+    row = Row("JavaScript hello over HTTP", "≤ 1 ms more", web, "over standard input", pipes)
+    row.at_most("median of the differences", more.median, 1)
+    yield row
+
+
 MEASURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "JavaScript hello": hello("hello.js", "JavaScript", 1.3),
     "TypeScript hello": hello("hello.ts", "TypeScript", 1.5),
@@ -373,6 +392,7 @@ MEASURES: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "npm": npm,
     "cells": cells,
     "output": output,
+    "HTTP": over_http,
     "start to initialize": start,
     "warm worker": warm_worker,
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import machine
 from .bare import PROGRAMS, Bare, WrongOutput, check
-from .mcp import Answer, Server
+from .mcp import Answer, Server, WebServer
 from .samples import Calibration
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -87,6 +87,9 @@ class Bench:
         command = [str(BINARY), "--config", str(self.settings), "serve", *flags]
         return Server(command, {**self.env, **(env or {})})
 
+    def serve_http(self) -> WebServer:
+        return WebServer([str(BINARY), "--config", str(self.settings), "serve"], self.env)
+
     @contextmanager
     def empty_cache(self, program: str) -> Iterator[dict[str, str]]:
         """The environment of a server whose cache holds no packages, for a program's language."""
@@ -98,7 +101,7 @@ class Bench:
             finally:
                 self.rillbox("cache", "clear", env=env)  # what is in it is read-only
 
-    def run(self, server: Server, program: str, streamed: bool = False) -> float:
+    def run(self, server: Server | WebServer, program: str, streamed: bool = False) -> float:
         """Run one of the programs; the milliseconds until its answer."""
         answer = server.call("run_code", self.arguments(program), streamed)
         return checked(program, answer, PRINTS[program])
