@@ -39,7 +39,7 @@ func (s *Server) runCode(ctx context.Context, req *mcp.CallToolRequest, args run
 	progress := newStream(ctx, req.Session, req.Params.GetProgressToken(), id)
 	progress.combined = program.Combined
 	result, err := guarded(s, ctx, progress, func(ctx context.Context) (job.Result, error) {
-		call.Emit = progress.emit
+		call.Emit, call.Known = progress.emit, func() { close(progress.known) }
 		if args.Stdin != "" {
 			call.Stdin = strings.NewReader(args.Stdin)
 		}

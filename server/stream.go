@@ -56,6 +56,7 @@ type stream struct {
 	mu      sync.Mutex
 	pending []*notice     // in the order in which each first had something to say
 	wake    chan struct{} // 1: something is pending
+	known   chan struct{} // closed when the execution can be cancelled by its ID
 	closing chan struct{}
 	done    chan struct{}
 
@@ -78,6 +79,7 @@ func newStream(ctx context.Context, session *mcp.ServerSession, token any, id st
 		id:      id,
 		ctx:     ctx,
 		wake:    make(chan struct{}, 1),
+		known:   make(chan struct{}),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
@@ -155,15 +157,14 @@ func (s *stream) close() {
 // send is the goroutine that talks to the client.
 func (s *stream) send() {
 	defer close(s.done)
-	if s.id != "" {
-		s.say("info", "started", "", "started execution "+s.id)
-	}
+	known := s.known
 	began := time.Now()
 	quiet := time.NewTimer(streamQuiet)
 	defer quiet.Stop()
 	for {
 		last := false
 		select {
+		case <-known:
 		case <-s.wake:
 			s.rest(streamGather)
 		case <-quiet.C:
@@ -172,13 +173,29 @@ func (s *stream) send() {
 			last = true
 		}
 		quiet.Reset(streamQuiet)
-		for _, n := range s.take(last) {
+		if known != nil && isClosed(known) { // it is said first
+			known = nil
+			s.say("info", "started", "", "started execution "+s.id)
+		}
+		told := s.take(last)
+		for _, n := range told {
 			s.tell(n)
 		}
 		if last {
 			return
 		}
-		s.rest(streamPause - streamGather)
+		if len(told) > 0 {
+			s.rest(streamPause - streamGather)
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -112,6 +112,8 @@ type Call struct {
 	// for a run on its own.
 	Session string
 	job.Streams
+	// Known, if any, is called when Cancel knows the program by its ID, and before all else.
+	Known func()
 	// Begin, if any, is called when it is the program's turn, and its error refuses the
 	// program; End when it has ended. Meanwhile no other cell of its session runs.
 	Begin func() error
@@ -150,6 +152,9 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 		return job.Result{}, err
 	}
 	defer ended()
+	if c.Known != nil {
+		c.Known()
+	}
 
 	start := time.Now()
 	leave, err := s.enter(ctx, c.Client, in)

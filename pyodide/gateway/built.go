@@ -98,6 +98,9 @@ func (g *Gateway) built(ctx context.Context, gr *Grant, e entry) (wheel entry, e
 	if ctx.Err() != nil {
 		return wheel, context.Cause(ctx)
 	}
+	if allowed.Err() != nil { // which ctx hears of a moment later
+		return wheel, context.Cause(allowed)
+	}
 	path, fresh, err := g.build(ctx, e.File, func() (string, error) {
 		path, _, err := g.checkedBlob(ctx, gr, sourceKind, source.MaxArchive, e)
 		return path, err

@@ -33,7 +33,12 @@ func TestClientsThatComeNoMoreAreForgotten(t *testing.T) {
 	if len(h.clients.byName) != 3 || h.s.Endpoint("gone") != endpoint {
 		t.Error("a client was forgotten that came a moment ago")
 	}
-	h.clients.forget(0, h.sessions.has, h.s.EndClient)
+	awaitTrue(t, "it is not forgotten", func() bool { // its request ends a moment after its answer
+		h.clients.forget(0, h.sessions.has, h.s.EndClient)
+		h.clients.mu.Lock()
+		defer h.clients.mu.Unlock()
+		return h.clients.byName["gone"] == nil
+	})
 	if h.clients.byName["gone"] != nil || h.clients.byName["connected"] == nil || h.clients.byName["calls"] == nil {
 		t.Errorf("left are %v", h.clients.byName)
 	}
@@ -49,6 +54,16 @@ func TestClientsThatComeNoMoreAreForgotten(t *testing.T) {
 	cancel()
 	<-h.ended
 	<-ended
+}
+
+// awaitTrue waits for what nobody tells of.
+func awaitTrue(t *testing.T, or string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(or)
+		}
+	}
 }
 
 // TestNoBoundOnRequests: an operator may set none.

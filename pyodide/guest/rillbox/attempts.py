@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from micropip import transaction
+from micropip._vendored.packaging.src.packaging.utils import canonicalize_name
 
 # How often requirements are gathered anew, each time with one more constraint.
 MOST = 8
@@ -42,7 +43,10 @@ class Attempt(transaction.Transaction):
             self.unfit.append((req, REQUIRER.get()))
 
     async def add_wheel(self, wheel: Any, extras: set[str], *, specifier: str = "") -> None:
-        """Add a wheel with its requirements."""
+        """Add a wheel with its requirements, unless another that fits was chosen meanwhile."""
+        chosen = self.locked.get(canonicalize_name(wheel.name))
+        if chosen and chosen.version != str(wheel.version):
+            return
         before = REQUIRER.set((wheel.name, str(wheel.version)))
         try:
             await super().add_wheel(wheel, extras, specifier=specifier)
