@@ -56,22 +56,22 @@ func newKeys(issuer, url string, log *slog.Logger) *keys {
 // find gives the keys with an ID. One that is not known may be new: the keys are fetched
 // for it, but not for each that somebody makes up.
 func (k *keys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
-	found, wait, err := k.look(id)
+	found, wait, err := k.look(id, true)
 	if len(found) > 0 || wait == nil {
 		return found, err
 	}
 	select {
 	case <-wait:
-		found, _, err = k.look(id)
+		found, _, err = k.look(id, false) // what was fetched is the newest
 		return found, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// look looks among what is known, and begins to fetch if that is due: wait is closed when
-// it ends.
-func (k *keys) look(id string) (found []jose.JSONWebKey, wait <-chan struct{}, err error) {
+// look looks among what is known, and begins to fetch if that is due and it may: wait is
+// closed when it ends.
+func (k *keys) look(id string, mayFetch bool) (found []jose.JSONWebKey, wait <-chan struct{}, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := time.Since(k.fetched)
@@ -84,7 +84,7 @@ func (k *keys) look(id string) (found []jose.JSONWebKey, wait <-chan struct{}, e
 	} else {
 		err = errNoKeys
 	}
-	if (len(found) == 0 || age > keysTime) && k.fetching == nil && time.Since(k.tried) > k.pause {
+	if mayFetch && (len(found) == 0 || age > keysTime) && k.fetching == nil && time.Since(k.tried) > k.pause {
 		k.tried, k.fetching = time.Now(), make(chan struct{})
 		go k.fetch(k.fetching)
 	}

@@ -54,7 +54,7 @@ func NewOAuth(o OAuthOptions) (*OAuth, error) {
 		}
 	}
 	a := &OAuth{o.Issuer, o.Audience, o.Scopes, newKeys(o.Issuer, o.KeysURL, o.Log)}
-	a.keys.look("")
+	a.keys.look("", true)
 	return a, nil
 }
 
