@@ -335,7 +335,11 @@ var ownPragma = Pattern(`@jsx(Runtime|Frag)?\s`)
 
 // scan parses a program with esbuild.
 func scan(code string, loader api.Loader) Scanned {
-	found, problem := scanTogether([]source{{code, loader}}, !ownPragma().MatchString(code))
+	jsx := api.JSXAutomatic
+	if ownPragma().MatchString(code) {
+		jsx = api.JSXPreserve // the program says itself what makes its elements
+	}
+	found, problem := scanTogether([]source{{code, loader}}, jsx)
 	if problem != "" {
 		return Scanned{Problem: problem}
 	}
@@ -355,7 +359,7 @@ func scanFiles(files map[string]string) map[string]Scanned {
 			names, sources = append(names, file), append(sources, source{code, loaders[path.Ext(file)]})
 		}
 	}
-	together, problem := scanTogether(sources, true)
+	together, problem := scanTogether(sources, api.JSXAutomatic)
 	for i, file := range names {
 		if problem != "" {
 			found[file] = scanAny(files[file], path.Ext(file))
@@ -374,7 +378,7 @@ type source struct {
 
 // scanTogether parses sources. problem is where the first that was found wrong can't be
 // parsed; nothing else is then known. Nothing is read from disk.
-func scanTogether(sources []source, ownJSX bool) (found []Scanned, problem string) {
+func scanTogether(sources []source, jsx api.JSX) (found []Scanned, problem string) {
 	found = make([]Scanned, len(sources))
 	const space = "source"
 	var entries []string
@@ -391,7 +395,7 @@ func scanTogether(sources []source, ownJSX bool) (found []Scanned, problem strin
 		Target:      api.ESNext,
 		Format:      api.FormatESModule,
 		TsconfigRaw: `{"compilerOptions":{"verbatimModuleSyntax":true,"experimentalDecorators":true}}`,
-		JSX:         api.JSXAutomatic, JSXImportSource: jsxSource,
+		JSX:         jsx, JSXImportSource: jsxSource,
 		Plugins: []api.Plugin{{Name: "scan", Setup: func(build api.PluginBuild) {
 			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
 				if a.Kind == api.ResolveEntryPoint {
@@ -413,9 +417,6 @@ func scanTogether(sources []source, ownJSX bool) (found []Scanned, problem strin
 				return api.OnLoadResult{Contents: &sources[i].code, Loader: sources[i].loader, ResolveDir: "/"}, err
 			})
 		}}},
-	}
-	if !ownJSX {
-		options.JSX = api.JSXPreserve // the program says itself what makes its elements
 	}
 	result := api.Build(options)
 	if len(result.Errors) > 0 {
