@@ -121,6 +121,15 @@ func (s *Server) writeFile(ctx context.Context, req *mcp.CallToolRequest, args w
 	return answer(out, fmt.Sprintf("%s %s (%s)%s", did, job.ShowName(out.Path), size(out.SizeBytes), into)), nil
 }
 
+// workspaceOf is the workspace of the session that a call names, or of the default one.
+func (s *Server) workspaceOf(ctx context.Context, named string) (dir *workspace.Dir, session string, err error) {
+	if session, err = handleOf(ctx, cmp.Or(named, supervisor.DefaultHandle)); err != nil {
+		return nil, "", err
+	}
+	dir, err = s.workspaces.Workspace(ctx, clientOf(ctx), session)
+	return dir, session, err
+}
+
 // maxListed is how many files list_files lists.
 const maxListed = 1000
 
@@ -145,11 +154,7 @@ type fileInfo struct {
 }
 
 func (s *Server) listFiles(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, error) {
-	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
-	if err != nil {
-		return nil, err
-	}
-	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
+	dir, _, err := s.workspaceOf(ctx, args.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +226,7 @@ type deleteOutput struct {
 
 func (s *Server) deleteFile(ctx context.Context, req *mcp.CallToolRequest, args deleteArgs) (*mcp.CallToolResult, error) {
 	client := clientOf(ctx)
-	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
-	if err != nil {
-		return nil, err
-	}
-	dir, err := s.workspaces.Workspace(ctx, client, session)
+	dir, _, err := s.workspaceOf(ctx, args.SessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rillbox/supervisor"
 	"rillbox/supervisor/job"
 	"rillbox/workspace"
 )
@@ -43,11 +41,7 @@ func (s *Server) readFile(ctx context.Context, _ *mcp.CallToolRequest, args read
 	if err := args.check(); err != nil {
 		return nil, err
 	}
-	session, err := handleOf(ctx, cmp.Or(args.SessionID, supervisor.DefaultHandle))
-	if err != nil {
-		return nil, err
-	}
-	dir, err := s.workspaces.Workspace(ctx, clientOf(ctx), session)
+	dir, session, err := s.workspaceOf(ctx, args.SessionID)
 	if err != nil {
 		return nil, err
 	}
