@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,8 +23,8 @@ identity: what it makes belongs to that name.`,
   rillbox serve --http 127.0.0.1 --auth-tokens tokens.toml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if name := args[0]; !tokenName.MatchString(name) || slices.Contains(ownNames, name) {
-				return usageError{fmt.Errorf("%.80q can't name a token: use up to 64 letters, digits, dashes and underscores", name)}
+			if !isTokenName(args[0]) {
+				return usageError{fmt.Errorf("%.80q can't name a token: use up to 64 letters, digits, dashes and underscores, and none of %s", args[0], strings.Join(ownNames, ", "))}
 			}
 			token := "rillbox_" + rand.Text()
 			if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "The token of %s, which is not shown again:\n%s\n", args[0], token); err != nil {

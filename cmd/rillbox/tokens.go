@@ -36,6 +36,10 @@ var (
 	ownNames  = []string{"token", "http"}
 )
 
+func isTokenName(name string) bool {
+	return tokenName.MatchString(name) && !slices.Contains(ownNames, name)
+}
+
 // maxTokens is the size of the largest file of tokens, in bytes.
 const maxTokens = 1 << 20
 
@@ -215,8 +219,8 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 	table, isTable := value.(map[string]any)
 	switch {
 	case !isTable:
-		return token, fmt.Errorf("want a table, [%s], with sha256 and what it may do", "NAME")
-	case !tokenName.MatchString(name) || slices.Contains(ownNames, name):
+		return token, errors.New("want a table, [NAME], with sha256 and what it may do")
+	case !isTokenName(name):
 		return token, fmt.Errorf("it can't have this name: use up to 64 letters, digits, dashes and underscores, and none of %s", strings.Join(ownNames, ", "))
 	}
 	identity := web.Identity{Name: name}
