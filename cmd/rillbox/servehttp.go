@@ -65,6 +65,14 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		go tokens.watch(watching)
 		b.reload = append(b.reload, tokens.ask)
 	}
+	if err := web.CheckPath(h.Path); err != nil {
+		return usageError{fmt.Errorf("http_path: %w", err)}
+	}
+	for _, origin := range h.Origins {
+		if err := web.CheckOrigin(origin); err != nil {
+			return usageError{fmt.Errorf("http_origins: %w", err)}
+		}
+	}
 	if h.OAuth.Issuer != "" {
 		h.OAuth.Log = a.log
 		var err error

@@ -1,12 +1,43 @@
 package web
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
+	"regexp"
 	"strings"
 )
+
+// ownPaths have something else than MCP.
+var ownPaths = []string{"/healthz", "/readyz", "/metrics", "/status", "/page", "/.well-known"}
+
+// endpointPath is the form of a path of the endpoint, in which the mux reads nothing else.
+var endpointPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
+
+// CheckPath says why MCP can't be at a path.
+func CheckPath(at string) error {
+	if !endpointPath.MatchString(at) || path.Clean(at) != at {
+		return fmt.Errorf("%.80q can't be its path: want one such as /mcp, of letters, digits, dots, dashes, underscores and slashes", at)
+	}
+	for _, own := range ownPaths {
+		if at == own || strings.HasPrefix(at, own+"/") {
+			return fmt.Errorf("%.80q can't be its path: %s is the server's own", at, own)
+		}
+	}
+	return nil
+}
+
+// CheckOrigin says why no page has an origin.
+func CheckOrigin(origin string) error {
+	u, err := url.Parse(strings.TrimSuffix(origin, "/"))
+	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%.80q is no origin of a page: want one such as https://chat.example.com", origin)
+	}
+	return nil
+}
 
 func hostSet(names []string) map[string]bool {
 	set := map[string]bool{}
