@@ -105,9 +105,9 @@ var (
 )
 
 var wrongs = []wrong{
-	{request: "No token", send: single(list, "Authorization", ""), status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer"},
-	{request: "A token that does not hold", send: single(list, "Authorization", "Bearer x"), status: 401, says: "this token does not hold, or no more: ask the operator for another", header: "WWW-Authenticate: Bearer, error=\"invalid_token\""},
-	{request: "Another scheme than Bearer", send: single(list, "Authorization", "Basic YTph"), status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer"},
+	{request: "No token", send: single(list, "Authorization", ""), status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer realm=\"rillbox\""},
+	{request: "A token that does not hold", send: single(list, "Authorization", "Bearer x"), status: 401, says: "this token does not hold, or no more: ask the operator for another", header: "WWW-Authenticate: Bearer realm=\"rillbox\", error=\"invalid_token\""},
+	{request: "Another scheme than Bearer", send: single(list, "Authorization", "Basic YTph"), status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer realm=\"rillbox\""},
 	{request: "Two headers `Authorization`", send: single(list, "+Authorization", "Bearer b"), status: 400, says: "send one header Authorization, not several"},
 	{request: "A page of another site", send: single(list, "Origin", "https://evil.example"), status: 403, says: "pages of \"https://evil.example\" may not call this server: its operator can add the origin to http_origins"},
 	{request: "A page without an origin", send: single(list, "Origin", "null"), status: 403, says: "pages of \"null\" may not call this server: its operator can add the origin to http_origins"},
@@ -181,7 +181,7 @@ var wrongs = []wrong{
 	{request: "The connection ends within the body", send: single(list)[:len(single(list))-1], ended: true, status: 400, says: "the body ended early: send it again"},
 	{request: "A header that takes longer than 10 s", send: strings.TrimSuffix(single(""), "\r\n\r\n"), timed: true},
 	{request: "A body that takes longer than 30 s", send: single(list)[:len(single(list))-1], timed: true, status: 408, says: "the body did not come within 30s: send it again"},
-	{request: "The same, without a token", send: single(list, "Authorization", "")[:len(single(list, "Authorization", ""))-1], timed: true, status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer"},
+	{request: "The same, without a token", send: single(list, "Authorization", "")[:len(single(list, "Authorization", ""))-1], timed: true, status: 401, says: "send the token that you were given, in a header: Authorization: Bearer TOKEN", header: "WWW-Authenticate: Bearer realm=\"rillbox\""},
 	{request: "Two lengths", send: single(list, "+Content-Length", "1"), status: 400, says: "400 Bad Request"},
 	{request: "Unknown chunks", send: single(list, "Transfer-Encoding", "xchunked"), status: 501, says: "Unsupported transfer encoding"},
 	{request: "Chunks twice", send: single(list, "Transfer-Encoding", "chunked", "+Transfer-Encoding", "chunked"), status: 501, says: "Unsupported transfer encoding"},

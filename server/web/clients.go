@@ -35,8 +35,6 @@ type Identity struct {
 type Tokens interface {
 	// Identify gives the identity of a token; false if there is none.
 	Identify(ctx context.Context, token string) (Identity, bool)
-	// Challenge is the WWW-Authenticate header of a request without a token that holds.
-	Challenge(r *http.Request) string
 }
 
 // client is an identity with what it holds.
@@ -156,9 +154,7 @@ func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
 	case err == nil:
 		return d.clients.of(identity), nil
 	case errors.Is(err, errNoKeys):
-		refused := refuse(http.StatusServiceUnavailable, "the token can't be verified now, for its issuer does not answer: try again in %v", fetchPause)
-		refused.after = fetchPause
-		return from, refused
+		return from, refuse(http.StatusServiceUnavailable, "the token can't be verified now, for its issuer does not answer: try again in %v", fetchPause).later(fetchPause)
 	case errors.Is(err, errScope):
 		return from, refuse(http.StatusForbidden, "this token does not suffice: get one with the scopes %s", strings.Join(d.o.OAuth.scopes, " ")).
 			with("WWW-Authenticate", d.challenge(r, "insufficient_scope"))
@@ -188,9 +184,7 @@ func (c *client) enter(size int64) (*stay, *refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.underWay+size > maxUnderWay && c.users > 0 {
-		refused := refuse(http.StatusTooManyRequests, "%d MiB of your requests wait for their answers, which is all that one client may have: try again in %v", maxUnderWay>>20, retryTime)
-		refused.after = retryTime
-		return nil, refused
+		return nil, refuse(http.StatusTooManyRequests, "%d MiB of your requests wait for their answers, which is all that one client may have: try again in %v", maxUnderWay>>20, retryTime).later(retryTime)
 	}
 	c.underWay += size
 	c.users++
@@ -221,9 +215,7 @@ func (s sender) checkRate(window time.Duration) *refusal {
 		return nil
 	}
 	taken.Cancel()
-	refused := refuse(http.StatusTooManyRequests, "you sent more than %d requests in %v: try again in %v", s.requests, window, wait.Round(100*time.Millisecond))
-	refused.after = wait
-	return refused
+	return refuse(http.StatusTooManyRequests, "you sent more than %d requests in %v: try again in %v", s.requests, window, wait.Round(100*time.Millisecond)).later(wait)
 }
 
 // begin counts a call that goes on.

@@ -31,24 +31,23 @@ const (
 // stands for itself.
 const firstWithoutSessions = "2026-07-28"
 
+// listenMethod is that of a call that lasts for as long as its client listens.
+const listenMethod = "subscriptions/listen"
+
 // serveMCP answers a request to the endpoint.
 func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
 	if d.o.Trace != nil {
 		end := d.o.Trace(r)
 		defer func() { end(statusOf(w)) }()
 	}
+	var from sender
 	refused := d.checkOrigin(w, r)
 	if refused == nil && r.Method == http.MethodOptions {
 		answerPreflight(w, r)
 		return
 	}
-	var from sender
 	if refused == nil {
-		from, refused = d.identify(r)
-	}
-	if refused == nil {
-		noteIdentity(w, from.name)
-		refused = from.checkRate(d.o.Window)
+		from, refused = d.admit(w, r)
 	}
 	if refused == nil {
 		r = r.WithContext(context.WithValue(r.Context(), senderKey{}, from))
@@ -66,6 +65,16 @@ func (d *Door) serveMCP(w http.ResponseWriter, r *http.Request) {
 	if refused != nil {
 		refused.write(w)
 	}
+}
+
+// admit finds out who sends a request, and whether it comes too often.
+func (d *Door) admit(w http.ResponseWriter, r *http.Request) (sender, *refusal) {
+	from, refused := d.identify(r)
+	if refused == nil {
+		noteIdentity(w, from.name)
+		refused = from.checkRate(d.o.Window)
+	}
+	return from, refused
 }
 
 // message is what a body says that decides who handles it.
@@ -114,7 +123,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) *refusal {
 	if out, ok := w.(*writer); ok {
 		out.id, out.last = m.id, len(r.TransferEncoding) > 0
 	}
-	if m.isCall {
+	if m.isCall && m.method != listenMethod {
 		defer d.clients.begin()()
 	}
 	if m.isCall && d.closing.Load() {
@@ -145,6 +154,7 @@ func (d *Door) pass(w http.ResponseWriter, r *http.Request, m message, asJSON bo
 		return refuse(http.StatusBadRequest, "initialize begins a session: send it without the header %s", sessionHeader)
 	case m.hello:
 		session := newSession(from, asJSON)
+		defer d.sessions.endUnlessOpen(session)
 		caller.Default, caller.Ended = session.handle, session.ended
 		caller.Opened = func(sdk *mcp.ServerSession) { d.sessions.add(session, sdk) }
 		d.lasting.of(asJSON).ServeHTTP(w, r.WithContext(server.WithCaller(r.Context(), caller)))
@@ -170,7 +180,7 @@ func noSession(id string) *refusal {
 func (d *Door) listen(w http.ResponseWriter, r *http.Request) *refusal {
 	id := r.Header.Get(sessionHeader)
 	if r.Header.Get(versionHeader) >= firstWithoutSessions {
-		return refuse(http.StatusMethodNotAllowed, "in %s there is no stream to GET: POST subscriptions/listen", r.Header.Get(versionHeader)).with("Allow", "POST")
+		return refuse(http.StatusMethodNotAllowed, "in %s there is no stream to GET: POST %s", r.Header.Get(versionHeader), listenMethod).with("Allow", "POST")
 	}
 	if id == "" {
 		return refuse(http.StatusBadRequest, "MCP is spoken here: POST initialize to this address; GET gives the stream of the session that the header %s names", sessionHeader)

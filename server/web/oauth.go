@@ -172,9 +172,7 @@ func (d *Door) address(r *http.Request) string { return d.scheme(r) + "://" + r.
 // in the way that an error code of OAuth's tells.
 func (d *Door) challenge(r *http.Request, code string) string {
 	text := `Bearer realm="rillbox"`
-	if d.o.OAuth == nil {
-		text = d.o.Tokens.Challenge(r)
-	} else {
+	if d.o.OAuth != nil {
 		text += fmt.Sprintf(`, resource_metadata="%s"`, d.address(r)+metadataPath+d.o.Path)
 		if len(d.o.OAuth.scopes) > 0 {
 			text += fmt.Sprintf(`, scope="%s"`, strings.Join(d.o.OAuth.scopes, " "))

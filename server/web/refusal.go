@@ -14,7 +14,7 @@ import (
 type refusal struct {
 	status  int
 	message string
-	code    int64             // of JSON-RPC; 0 means one that fits no other
+	code    int64             // of JSON-RPC
 	id      json.RawMessage   // of the message that is refused, if it has one
 	after   time.Duration     // when to come again; 0 says nothing of it
 	header  map[string]string // what else to send
@@ -28,6 +28,12 @@ func refuse(status int, format string, args ...any) *refusal {
 }
 
 func (r *refusal) Error() string { return r.message }
+
+// later says when to come again.
+func (r *refusal) later(after time.Duration) *refusal {
+	r.after = after
+	return r
+}
 
 // with adds a header.
 func (r *refusal) with(name, value string) *refusal {

@@ -23,7 +23,7 @@ type sessions struct {
 
 // session is one connection of the protocol's, which lasts over many requests.
 type session struct {
-	id     string
+	id     string // empty before the client has said hello
 	client string
 	handle string // of the session that "default" means
 	json   bool   // its answers are no streams
@@ -46,8 +46,8 @@ func newSession(of sender, json bool) *session {
 
 // add takes a session in, until its connection ends.
 func (s *sessions) add(of *session, sdk *mcp.ServerSession) {
-	of.id, of.used = sdk.ID(), time.Now()
 	s.mu.Lock()
+	of.id, of.used = sdk.ID(), time.Now()
 	if oldest := s.oldest(); oldest != nil {
 		delete(s.byID, oldest.id)
 		oldest.end()
@@ -63,6 +63,16 @@ func (s *sessions) add(of *session, sdk *mcp.ServerSession) {
 		of.end()
 		s.s.EndSession(of.client, of.handle)
 	}()
+}
+
+// endUnlessOpen ends a session whose client did not say hello as it should: its context
+// would be kept for as long as its identity lasts.
+func (s *sessions) endUnlessOpen(of *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of.id == "" {
+		of.end()
+	}
 }
 
 // oldest is the session that goes for another one; nil while there is room. It is of the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"rillbox/server"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +14,23 @@ import (
 
 // TestOneClientsSessionsEndNoOthers: where there is no room, one of the client's goes
 // that has most, first those without a request, of them the one not used for longest.
+// TestASessionThatDoesNotOpenIsNotKept: nor is its context, while its token holds.
+func TestASessionThatDoesNotOpenIsNotKept(t *testing.T) {
+	var s sessions
+	s.init(nil)
+	of := newSession(sender{&client{name: "x"}, t.Context(), 0, server.ToolList{}, false}, false)
+	s.endUnlessOpen(of)
+	if of.ended.Err() == nil {
+		t.Error("its context goes on")
+	}
+	open := newSession(sender{&client{name: "x"}, t.Context(), 0, server.ToolList{}, false}, false)
+	open.id = "1"
+	s.endUnlessOpen(open)
+	if open.ended.Err() != nil {
+		t.Error("an open one was ended")
+	}
+}
+
 func TestOneClientsSessionsEndNoOthers(t *testing.T) {
 	now := time.Now()
 	s := sessions{byID: map[string]*session{}}

@@ -11,11 +11,7 @@ func (d *Door) serveStatus(w http.ResponseWriter, r *http.Request) {
 	refused := d.checkOrigin(w, r)
 	var from sender
 	if refused == nil {
-		from, refused = d.identify(r)
-	}
-	if refused == nil {
-		noteIdentity(w, from.name)
-		refused = from.checkRate(d.o.Window)
+		from, refused = d.admit(w, r)
 	}
 	if refused != nil {
 		refused.write(w)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"net/http"
 	"reflect"
 	"sync"
 
@@ -80,5 +79,3 @@ func (s *TokenSet) Terms(name string) supervisor.Terms {
 	}
 	return supervisor.Terms{}
 }
-
-func (*TokenSet) Challenge(*http.Request) string { return `Bearer realm="rillbox"` }

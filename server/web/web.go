@@ -186,9 +186,7 @@ func (d *Door) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	if err := d.checkReady(); err != nil {
-		r := refuse(http.StatusServiceUnavailable, "%v", err)
-		r.after = retryTime
-		r.write(w)
+		refuse(http.StatusServiceUnavailable, "%v", err).later(retryTime).write(w)
 		return
 	}
 	fmt.Fprintln(w, "ready")
@@ -196,9 +194,7 @@ func (d *Door) serveReadiness(w http.ResponseWriter, _ *http.Request) {
 
 // shutDown refuses what comes when the server is about to end.
 func (d *Door) shutDown() *refusal {
-	r := refuse(http.StatusServiceUnavailable, "the server is shutting down: try again in %v", retryTime)
-	r.after = retryTime
-	return r
+	return refuse(http.StatusServiceUnavailable, "the server is shutting down: try again in %v", retryTime).later(retryTime)
 }
 
 // Serve answers requests that come to a listener, until ctx ends; then no new calls are

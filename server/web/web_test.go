@@ -95,8 +95,6 @@ func (i identified) Identify(_ context.Context, token string) (Identity, bool) {
 	return Identity{Name: token}, i[token]
 }
 
-func (identified) Challenge(*http.Request) string { return "Bearer" }
-
 // client connects in an era of the protocol, with a token.
 func (h house) client(t *testing.T, version, token string, heard func(string)) *mcp.ClientSession {
 	t.Helper()
@@ -355,6 +353,35 @@ func TestJSONForWhoWantsNoStream(t *testing.T) {
 	answer, text = post(strings.Replace(call, "%s", meta, 1), "MCP-Protocol-Version", newer, "Mcp-Method", "tools/call", "Mcp-Name", "run_code")
 	if answer.Header.Get("Content-Type") != "application/json" || !strings.Contains(text, "hi there") {
 		t.Errorf("%v %s", answer.Header, text)
+	}
+}
+
+// TestTheEndDoesNotWaitForListeners: who listens to a server for what may come runs no
+// program, and has no end of its own.
+func TestTheEndDoesNotWaitForListeners(t *testing.T) {
+	h := open(t, Options{})
+	const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourcesListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp", strings.NewReader(listen))
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": newer, "Mcp-Method": listenMethod} {
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		t.Fatalf("%s, %s", answer.Status, kind)
+	}
+	waited := make(chan struct{})
+	go func() {
+		h.clients.awaitCalls(time.Hour)
+		close(waited)
+	}()
+	select {
+	case <-waited:
+	case <-time.After(10 * time.Second):
+		t.Error("it is waited for")
 	}
 }
 
