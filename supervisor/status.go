@@ -2,8 +2,8 @@ package supervisor
 
 // Of is what one client has now.
 type Of struct {
-	Programs int // that run or wait
-	Sessions int
+	Programs int `json:"programs"` // that run or wait
+	Sessions int `json:"sessions"`
 }
 
 // LoadOf is what each client has now.
