@@ -3,13 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -41,184 +41,109 @@ func (d *deeds) String() string {
 	return strings.Join(list, ", ")
 }
 
-const meta = `"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hostile","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
-
-// tool is a call of a tool, as JSON.
-func tool(name, arguments string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, name, arguments, meta)
+// act is one wrong thing that a client does: it sends a message.
+type act struct {
+	name  string
+	tool  string // that the message calls, if any
+	body  string
+	part  int           // so many bytes of the body are sent; 0 means all
+	deaf  bool          // it reads nothing
+	leave time.Duration // it goes after so long; 0 means with the answer
 }
 
-// misbehave does one wrong thing after another until ctx ends; client i begins with its
-// own.
-func (d *door) misbehave(ctx context.Context, i int) {
-	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	defer client.CloseIdleConnections()
-	session := fmt.Sprintf("hostile-%d", i%4)
-	acts := []struct {
-		name string
-		do   func(ctx context.Context) (string, error)
-	}{
-		{"slow reader", func(ctx context.Context) (string, error) {
-			return d.raw(ctx, tool("run_code", `{"language":"javascript","code":"for (let i = 0; i < 20000; i++) console.log('x'.repeat(100))"}`), -1)
-		}},
-		{"body of 11 MiB", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, tool("run_code", `{"language":"javascript","code":"`+strings.Repeat("x", 11<<20)+`"}`))
-		}},
-		{"file of 4 MiB", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, tool("write_file", `{"session_id":"`+session+`","path":"x","text":"`+strings.Repeat("x", 4<<20)+`"}`))
-		}},
-		{"list of files", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, tool("list_files", `{"session_id":"`+session+`"}`))
-		}},
-		{"installation of nothing", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, tool("install_packages", `{"language":"javascript","packages":["file:///etc/passwd"]}`))
-		}},
-		{"program that hangs", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, tool("run_code", `{"language":"javascript","code":"while (true);","timeout_seconds":0.5}`))
-		}},
-		{"client that goes", func(ctx context.Context) (string, error) {
-			ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer cancel()
-			return d.post(ctx, client, tool("run_code", `{"language":"python","code":"while True: pass","timeout_seconds":5}`))
-		}},
-		{"half a body", func(ctx context.Context) (string, error) {
-			return d.raw(ctx, tool("run_code", `{"language":"javascript","code":"1"}`), 40)
-		}},
-		{"hello without an end", func(ctx context.Context) (string, error) {
-			return d.post(ctx, client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"hostile","version":"1"}}}`)
-		}},
-		{"no JSON", func(ctx context.Context) (string, error) { return d.post(ctx, client, `{"jsonrpc":`) }},
+// acts are what a hostile client does, in turn.
+var acts = sync.OnceValue(func() []act {
+	return []act{
+		{name: "slow reader", tool: "run_code", deaf: true, leave: 5 * time.Second,
+			body: toolCall("run_code", `{"language":"javascript","code":"for (let i = 0; i < 20000; i++) console.log('x'.repeat(100))"}`)},
+		{name: "body of 11 MiB", tool: "run_code",
+			body: toolCall("run_code", `{"language":"javascript","code":"`+strings.Repeat("x", 11<<20)+`"}`)},
+		{name: "file of 4 MiB", tool: "write_file",
+			body: toolCall("write_file", `{"session_id":"its-own","path":"x","text":"`+strings.Repeat("x", 4<<20)+`"}`)},
+		{name: "list of files", tool: "list_files",
+			body: toolCall("list_files", `{"session_id":"its-own"}`)},
+		{name: "installation of nothing", tool: "install_packages",
+			body: toolCall("install_packages", `{"language":"javascript","packages":["file:///etc/passwd"]}`)},
+		{name: "program that hangs", tool: "run_code",
+			body: toolCall("run_code", `{"language":"javascript","code":"while (true);","timeout_seconds":0.5}`)},
+		{name: "client that goes", tool: "run_code", leave: 300 * time.Millisecond,
+			body: toolCall("run_code", `{"language":"python","code":"while True: pass","timeout_seconds":5}`)},
+		{name: "half a body", tool: "run_code", part: 40, deaf: true, leave: 5 * time.Second,
+			body: toolCall("run_code", `{"language":"javascript","code":"1"}`)},
+		{name: "hello and no more", body: hello},
+		{name: "no JSON", body: `{"jsonrpc":`},
 	}
+})
+
+// hello begins a protocol session.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}`
+
+// toolCall is the message that calls a tool, as of 2026-07-28.
+func toolCall(tool, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":1,`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"load","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, arguments)
+}
+
+// misbehave has hostile client i do one act after another until ctx ends. Not all begin
+// with the same.
+func (s *server) misbehave(ctx context.Context, i int) {
 	for n := i; ctx.Err() == nil; n++ {
-		act := acts[n%len(acts)]
-		said, err := act.do(ctx)
-		if err != nil {
-			said = "broken off"
+		act := acts()[n%len(acts())]
+		said := "no answer"
+		if status, err := s.do(ctx, act, s.tokenOf(i)); err == nil {
+			said = fmt.Sprint(status)
 		}
-		d.deeds.add(act.name + " (" + said + ")")
+		s.deeds.add(act.name + " (" + said + ")")
 	}
 }
 
-// post sends a body, reads the answer and gives its status.
-func (d *door) post(ctx context.Context, client *http.Client, body string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, strings.NewReader(body))
-	if err != nil {
-		return "", err
+// do does an act on a connection of its own, and gives the status of its answer.
+func (s *server) do(ctx context.Context, a act, token string) (status int, err error) {
+	if a.leave > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.leave)
+		defer cancel()
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	if strings.Contains(body, "2026-07-28") {
+	r, err := s.request(http.MethodPost, token, a.body)
+	if err != nil {
+		return 0, err
+	}
+	if a.tool != "" {
 		r.Header.Set("MCP-Protocol-Version", "2026-07-28")
 		r.Header.Set("Mcp-Method", "tools/call")
-		_, name, _ := strings.Cut(body, `"name":"`)
-		name, _, _ = strings.Cut(name, `"`)
-		r.Header.Set("Mcp-Name", name)
+		r.Header.Set("Mcp-Name", a.tool)
 	}
-	answer, err := client.Do(r)
+	if a.part > 0 {
+		r.Body = io.NopCloser(strings.NewReader(a.body[:a.part]))
+	}
+	conn, err := net.Dial("tcp", r.Host)
 	if err != nil {
-		return "", err
+		return 0, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	go r.Write(conn) // the answer can come before the end of the body
+	if a.deaf {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
+	if err != nil {
+		return 0, err
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
-	return fmt.Sprint(answer.StatusCode), err
+	return answer.StatusCode, err
 }
 
-// raw sends a request, or only so many bytes of its body, and reads nothing for a while.
-func (d *door) raw(ctx context.Context, body string, most int) (string, error) {
-	u, err := url.Parse(d.url)
+// request is one to the endpoint, for who writes it to a connection.
+func (s *server) request(method, token, body string) (*http.Request, error) {
+	r, err := http.NewRequest(method, s.url, strings.NewReader(body))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	length := len(body)
-	if most >= 0 {
-		body = body[:most]
-	}
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n"+
-		"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: run_code\r\nContent-Length: %d\r\n\r\n%s", u.Path, u.Host, length, body); err != nil {
-		return "", err
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(5 * time.Second):
-	}
-	return "silent", nil
-}
-
-// holdIdle opens so many connections and, on each, a protocol session, which do nothing
-// until the end, and notes what they cost.
-func (d *door) holdIdle(ctx context.Context, count int) error {
-	before, err := resident(d.command.Process.Pid)
-	if err != nil {
-		return err
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost, transport.MaxIdleConns, transport.IdleConnTimeout = count, count, 0
-	client := &http.Client{Transport: transport}
-	base := strings.TrimSuffix(d.url, "/mcp")
-	var streams sync.WaitGroup
-	failed := make(chan error, count)
-	places := make(chan struct{}, 64)
-	held := make([]net.Conn, count)
-	u, err := url.Parse(base)
-	if err != nil {
-		return err
-	}
-	for i := range count {
-		places <- struct{}{}
-		streams.Go(func() {
-			defer func() { <-places }()
-			conn, err := net.Dial("tcp", u.Host)
-			if err != nil {
-				failed <- err
-				return
-			}
-			held[i] = conn
-			if _, err := fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", u.Host); err != nil {
-				failed <- err
-				return
-			}
-			if _, err := conn.Read(make([]byte, 1024)); err != nil {
-				failed <- err
-			}
-		})
-	}
-	streams.Wait()
-	connected, err := resident(d.command.Process.Pid)
-	if err != nil {
-		return err
-	}
-	for range count {
-		places <- struct{}{}
-		streams.Go(func() {
-			defer func() { <-places }()
-			said, err := d.post(ctx, client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"idle","version":"1"}}}`)
-			if err == nil && said != "200" {
-				err = fmt.Errorf("initialize: %s", said)
-			}
-			if err != nil {
-				failed <- err
-			}
-		})
-	}
-	streams.Wait()
-	all, err := resident(d.command.Process.Pid)
-	if err != nil {
-		return err
-	}
-	close(failed)
-	if err, ok := <-failed; ok {
-		return fmt.Errorf("hold %d idle connections: %w (%d more)", count, err, len(failed))
-	}
-	d.idleText = fmt.Sprintf("%d idle connections took %d kB each, and as many protocol sessions %d kB each.", count, (connected-before)>>10/int64(count), (all-connected)>>10/int64(count))
-	context.AfterFunc(ctx, func() {
-		for _, conn := range held {
-			_ = conn.Close()
-		}
-	})
-	return nil
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	return r, nil
 }
