@@ -296,6 +296,9 @@ func look(body []byte) (message, *refusal) {
 			} `json:"_meta"`
 		}
 		_ = json.Unmarshal(request.Params, &params) // whether they are right is the SDK's affair
+		if len(request.Params) > maxParams && request.Method != "tools/call" {
+			return m, refuse(http.StatusRequestEntityTooLarge, "the parameters of %.80q have %d bytes, and may have %d: only a call of a tool may have more", request.Method, len(request.Params), maxParams)
+		}
 		m.method, m.version = request.Method, max(m.version, params.Meta.Version)
 		m.hello = m.hello || request.Method == "initialize"
 		if request.IsCall() {

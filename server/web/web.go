@@ -73,6 +73,9 @@ const (
 	maxUnderWay = 64 << 20
 	// maxBody is the size of the largest request, in bytes.
 	maxBody = 10 << 20
+	// maxParams is the size of the largest parameters of a message that calls no tool, in
+	// bytes: a protocol session keeps those of some for its life.
+	maxParams = 16 << 10
 	// maxHeader is the size of the largest header, in bytes.
 	maxHeader = 64 << 10
 	// maxSessions is how many protocol sessions may be open, of all clients. One of the
