@@ -42,10 +42,17 @@ func readNotebook(source io.Reader) (n *notebook, language string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&n.all); err != nil {
-		return nil, "", errors.New("it is not a notebook, which is a JSON object")
+		return nil, "", notNotebook(text, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, "", errors.New("it is not a notebook: something follows its JSON object")
+	}
+	version, isNotebook := n.all["nbformat"]
+	if !isNotebook {
+		return nil, "", errors.New(`it is not a notebook: its JSON object has no "nbformat"`)
 	}
 	cells, ok := n.all["cells"].([]any)
-	if version := fmt.Sprint(n.all["nbformat"]); !ok || version != "4" {
+	if !ok || fmt.Sprint(version) != "4" {
 		return nil, "", errors.New("it is not a notebook of format 4: save it in that format (jupyter nbconvert --to notebook)")
 	}
 	for i, one := range cells {
@@ -53,9 +60,13 @@ func readNotebook(source io.Reader) (n *notebook, language string, err error) {
 		if !ok {
 			return nil, "", fmt.Errorf("its cell %d is not a cell", i+1)
 		}
-		if cell["cell_type"] == "code" {
-			n.cells = append(n.cells, cell)
+		if cell["cell_type"] != "code" {
+			continue
 		}
+		if !isSource(cell["source"]) {
+			return nil, "", fmt.Errorf(`its cell %d has no code: "source" must be a text or a list of lines`, i+1)
+		}
+		n.cells = append(n.cells, cell)
 	}
 	metadata, _ := n.all["metadata"].(map[string]any)
 	for _, path := range [][2]string{{"kernelspec", "language"}, {"language_info", "name"}, {"kernelspec", "name"}} {
@@ -65,6 +76,31 @@ func readNotebook(source io.Reader) (n *notebook, language string, err error) {
 		}
 	}
 	return n, language, nil
+}
+
+// notNotebook says why a file is no JSON object, and in which line.
+func notNotebook(text []byte, err error) error {
+	at := int64(len(text))
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		at = syntax.Offset
+	} else if !errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is not a notebook, which is a JSON object")
+	}
+	return fmt.Errorf("it is not a notebook, which is a JSON object: line %d: %w", 1+bytes.Count(text[:at], []byte("\n")), err)
+}
+
+// isSource says whether a cell's code is in one of the forms that sourceOf reads.
+func isSource(source any) bool {
+	lines, isList := source.([]any)
+	if !isList {
+		_, isText := source.(string)
+		return isText
+	}
+	return !slices.ContainsFunc(lines, func(line any) bool {
+		_, isText := line.(string)
+		return !isText
+	})
 }
 
 // sourceOf is a cell's code, which is kept as a text or as its lines.
