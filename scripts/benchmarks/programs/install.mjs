@@ -21,5 +21,5 @@ import micropip
 `);
 const start = performance.now();
 await pyodide.pyimport("micropip").install(packages);
-pyodide.runPython(Deno.readTextFileSync(file));
+await pyodide.runPythonAsync(Deno.readTextFileSync(file));
 console.log(performance.now() - start);
