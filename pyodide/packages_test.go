@@ -141,7 +141,7 @@ func TestPackageErrors(t *testing.T) {
 		{"no such package", "1", []string{"this-package-does-not-exist-xyz"}, "there is no package 'this-package-does-not-exist-xyz'"},
 		{"no such version", "1", []string{"attrs==99.0"}, "no such version; version"},
 		{"no such version of a source", "1", []string{"docopt==99.0"}, "docopt==99.0: the package index has no such version; version 0.6.2 can be built here."},
-		{"not a requirement", "1", []string{"not a requirement!!"}, "not a requirement"},
+		{"not a requirement", "1", []string{"six", "not a requirement!!"}, `'not a requirement!!' is not a requirement (PEP 508), such as requests>=2: Expected end or semicolon (after name and no valid version specifier).`},
 		{"native only", "1", []string{"torch"}, "torch can't run in WebAssembly: it is native code, and the package index has wheels for Linux"},
 		{"native dependency", "1", []string{"polars"}, "the package index has only native code"},
 		{"native but for a pre-release", "1", []string{"watchfiles"}, "watchfiles: the package index has only native code for it. watchfiles"},

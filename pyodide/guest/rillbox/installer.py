@@ -178,8 +178,8 @@ class Installer:
         )
         try:
             await change.gather_requirements(requirements)
-        except InvalidRequirement as error:
-            return change, {"": f"{', '.join(requirements)}: not a requirement (PEP 508): {error}"}
+        except InvalidRequirement:
+            return change, {"": "\n".join(filter(None, map(invalid, requirements)))}
         except Exception as error:  # what wheels say of themselves can be anything
             return change, {"": f"{', '.join(requirements)}: {_told(error)}"}
         return change, self._reasons(change, requirements) if change.failed else {}
@@ -428,6 +428,16 @@ def _project(requirement: str) -> str:
         return Requirement(requirement).name
     except InvalidRequirement:
         return requirement.rpartition("/")[2].partition("-")[0]
+
+
+def invalid(requirement: str) -> str:
+    """Why a text is no requirement, in a sentence; empty where it is one."""
+    try:
+        Requirement(requirement)
+    except InvalidRequirement as error:
+        why = str(error).partition("\n")[0]  # below it is the place, drawn
+        return f"{requirement!r} is not a requirement (PEP 508), such as requests>=2: {why}."
+    return ""
 
 
 def _told(error: Exception) -> str:
