@@ -21,12 +21,13 @@ import (
 
 // demanded are the packages of a program's lock file whose files can be had here. Of those
 // that are native code for other systems, Pyodide's own distribution may have another
-// version. Those that the request names are what it says, unless the lock is frozen.
+// version. Those that the request names are what it says, unless the lock is frozen or the
+// request's own.
 func demanded(program job.Program, distributed map[string]string) (list []gateway.Locked) {
 	m := program.Manifest
 	named := map[string]bool{}
 	for _, text := range program.Packages {
-		named[egress.NormalizePython(aProject.FindString(strings.TrimSpace(text)))] = !m.Frozen
+		named[egress.NormalizePython(aProject.FindString(strings.TrimSpace(text)))] = !m.Frozen && !m.Lock.Asked
 	}
 	for _, p := range m.Lock.Python {
 		if named[p.Name] {
@@ -97,7 +98,11 @@ func (r *run) addManifest(result *job.Result) {
 			lacking = append(lacking, f.Name+" "+f.Version)
 		}
 	}
-	if len(lacking) > 0 && !r.program.FetchOnly {
+	switch {
+	case len(lacking) == 0 || r.program.FetchOnly:
+	case m.Lock.Asked:
+		result.Notes = append(result.Notes, fmt.Sprintf("%s has no digest of %s", m.Lock.File, strings.Join(lacking, ", ")))
+	default:
 		result.Notes = append(result.Notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", m.Lock.File, strings.Join(lacking, ", ")))
 	}
 	if r.program.FetchOnly && result.Status == job.Completed {

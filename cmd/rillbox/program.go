@@ -33,15 +33,17 @@ type named struct {
 	module   bool      // it runs a module that may be in the current directory
 	stdin    io.Reader // the program's; nil where the program came from there
 	notebook *notebook // whose cells it is, if there is one
+	asked    asked
 }
 
 // program finds the program that the command line names, and reads it unless it is at a
 // URL.
 func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (n named, err error) {
 	n = named{stdin: os.Stdin}
-	if n.Packages, err = f.allPackages(); err != nil {
+	if n.asked, err = f.asked(); err != nil {
 		return n, err
 	}
+	n.Packages = n.asked.packages
 	if f.language != "" {
 		if n.language, err = languageNamed(f.language); err != nil {
 			return n, err
@@ -281,27 +283,72 @@ func mainFile(path string) (string, error) {
 	return "", fmt.Errorf("%s is a directory without a main program: it would be one of %s", path, strings.Join(names, ", "))
 }
 
-// allPackages are those that were asked for, also in files.
-func (f *programFlags) allPackages() ([]string, error) {
-	packages := slices.Clone(f.packages)
+// asked is what the command line says of packages.
+type asked struct {
+	packages    []string
+	constraints []string // of packages that are not named, if they are needed
+	lock        job.Lock // the digests of packages, if there are any
+	notes       []string // what is not honoured
+}
+
+// asked reads what -p and the files of -r say.
+func (f *programFlags) asked() (a asked, err error) {
+	a.packages = slices.Clone(f.packages)
+	var constraints []manifest.Requirement
 	for _, path := range f.requirements {
-		text, err := os.ReadFile(path)
+		list, notes, err := readRequirements(path)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the requirements: %w", err)
+			return a, err
 		}
-		for i, line := range strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n") {
-			line, _, _ = strings.Cut(" "+strings.TrimRight(line, "\r"), " #")
-			line = strings.TrimSpace(line)
-			switch {
-			case line == "":
-			case strings.HasPrefix(line, "-"), strings.HasSuffix(line, "\\"):
-				return nil, fmt.Errorf("%s, line %d: %q is not a package; options of pip's have settings here (rillbox config --help)", path, i+1, line)
-			default:
-				packages = append(packages, line)
+		a.notes = append(a.notes, notes...)
+		for _, r := range list {
+			if r.Constraint {
+				constraints = append(constraints, r)
+			} else {
+				a.packages = append(a.packages, r.Text)
+			}
+			if r.Locked != nil {
+				a.lock.File, a.lock.Foreign, a.lock.Asked = path, true, true
+				a.lock.Python = append(a.lock.Python, *r.Locked)
 			}
 		}
 	}
-	return packages, nil
+	named := map[string]bool{}
+	for _, text := range a.packages {
+		named[manifest.ProjectOf(text)] = true
+	}
+	for _, r := range constraints {
+		if named[manifest.ProjectOf(r.Text)] {
+			a.packages = append(a.packages, r.Text)
+		} else {
+			a.constraints = append(a.constraints, r.Text)
+		}
+	}
+	return a, nil
+}
+
+// readRequirements reads a requirements file with those of its project that it names, and
+// calls them by their paths from here.
+func readRequirements(path string) (list []manifest.Requirement, notes []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot read the requirements: %w", err)
+	}
+	var source manifest.Source = manifest.Files{} // of a pipe
+	name := filepath.Base(path)
+	if real, err := realPath(path); err == nil {
+		dir := manifest.Project(real)
+		project, err := manifest.Open(dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer project.Close()
+		source = project
+		if name, err = filepath.Rel(dir, real); err != nil {
+			return nil, nil, err
+		}
+	}
+	return manifest.ReadRequirements(source, filepath.ToSlash(name), path, text)
 }
 
 // warnOfFlags tells of arguments of the program that look like flags of ours.
@@ -321,6 +368,11 @@ func (n *named) prepare(quiet, frozen bool) error {
 		if err := n.readManifest(quiet); err != nil {
 			return err
 		}
+	}
+	tell(n.asked.notes, quiet)
+	n.Manifest.Requirements = append(n.Manifest.Requirements, n.asked.constraints...)
+	if n.asked.lock.File != "" {
+		n.Manifest.Lock = n.asked.lock
 	}
 	if n.Manifest.Frozen = n.Manifest.Frozen || frozen; n.Manifest.Frozen && n.Manifest.Lock.File == "" {
 		return fmt.Errorf("there is no lock file for %s, which --frozen wants: run `rillbox lock FILE`", cmp.Or(n.file, "a program that is in no file"))
@@ -347,12 +399,17 @@ func (n *named) readManifest(quiet bool) error {
 	}
 	var notes []string
 	n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Code, n.Language)
+	tell(notes, quiet)
+	return err
+}
+
+// tell tells of what is not honoured.
+func tell(notes []string, quiet bool) {
 	for _, note := range notes {
 		if !quiet {
 			fmt.Fprintln(os.Stderr, "rillbox: "+job.ShowLine(note, 2<<10))
 		}
 	}
-	return err
 }
 
 // place is where the program's file is; what runs a module has a place without a file.

@@ -116,11 +116,15 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	r.engines, r.out = engines, terminal.NewOutput(a.quiet)
 	r.pictures = &terminal.Gallery{Dir: ".", Name: "display", Session: true}
 	defer r.out.End()
-	packages, err := f.allPackages()
+	asked, err := f.asked()
+	if err == nil && len(asked.constraints)+len(asked.lock.Python) > 0 {
+		err = errors.New("digests, and constraints of packages that are not named, hold for `rillbox run` only: give the REPL a file without them")
+	}
 	if err != nil {
 		return usageError{err}
 	}
-	if err := r.open(ctx, packages); err != nil {
+	tell(asked.notes, a.quiet)
+	if err := r.open(ctx, asked.packages); err != nil {
 		return err
 	}
 	if r.typed {

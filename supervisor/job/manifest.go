@@ -46,6 +46,9 @@ type Lock struct {
 	Python []LockedPackage `json:"python,omitempty"`
 	// Foreign says that the file is none that Rillbox adds packages to.
 	Foreign bool `json:"foreign,omitempty"`
+	// Asked says that the request itself has these versions, so that they hold for the
+	// packages that it names, too.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // LockedPackage is a version of a Python package, by its normalised name.

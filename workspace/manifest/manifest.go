@@ -71,6 +71,7 @@ func Read(read Source, program, code string, language job.Language) (m job.Manif
 type reader struct {
 	read  Source
 	base  string // the program's directory, from the project's
+	from  string // where its user is, if that is another: the way from there to base
 	m     *job.Manifest
 	notes []string
 	files int
@@ -114,8 +115,12 @@ func (r *reader) file(name string, limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// called is how people are told of a file: by its path from the program's directory.
+// called is how people are told of a file: by its path from the program's directory, or from
+// their own.
 func (r *reader) called(name string) string {
+	if r.from != "" {
+		return filepath.Join(r.from, filepath.FromSlash(r.path(name)))
+	}
 	return strings.TrimPrefix(r.path(name), "./")
 }
 

@@ -147,11 +147,32 @@ func (r *reader) pyproject() error {
 	return nil
 }
 
+// Parts of requirements: versions that one allows, what a marker compares.
+const (
+	version  = `(?:===?|~=|!=|<=?|>=?)[ \t]*[A-Za-z0-9_.*+!-]+`
+	value    = `(?:"[^"]*"|'[^']*'|[a-z_.]+)`
+	compares = value + `[ \t]*(?:===?|~=|!=|<=?|>=?|\bin\b|\bnot[ \t]+in\b)[ \t]*` + value
+	versions = version + `(?:[ \t]*,[ \t]*` + version + `)*(?:[ \t]*,)?`
+)
+
 var (
 	notInName = regexp.MustCompile(`[-_.]+`)
-	// aRequirement is one of PEP 508: a name, extras, and the rest.
-	aRequirement = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)[ \t]*(\[[A-Za-z0-9._, \t-]{0,500}\])?[ \t]*([(@;<>=!~].*)?$`)
+	// aRequirement is one of PEP 508: a name, extras, versions or an address, and a marker.
+	aRequirement = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)[ \t]*(\[[A-Za-z0-9._, \t-]{0,500}\])?[ \t]*` +
+		`(@[^;]*|` + versions + `|\([ \t]*` + versions + `[ \t]*\)|)[ \t]*(?:;(.*))?$`)
+	aMarker  = regexp.MustCompile(`^[ \t]*` + compares + `(?:[ \t]+(?:and|or)[ \t]+` + compares + `)*[ \t]*$`)
+	brackets = strings.NewReplacer("(", " ", ")", " ")
 )
+
+// partsOf are the name, extras and versions of a requirement (PEP 508); nil if it is none.
+// Whether a marker's brackets fit isn't looked at.
+func partsOf(text string) []string {
+	m := aRequirement.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil || m[4] != "" && !aMarker.MatchString(brackets.Replace(m[4])) {
+		return nil
+	}
+	return m[:4]
+}
 
 // normalised is a project's name as indexes have it.
 func normalised(name string) string {
@@ -161,7 +182,7 @@ func normalised(name string) string {
 // require takes a requirement; an optional one only if there is none of that name.
 func (r *reader) require(text, file string, optional bool) {
 	text = strings.TrimSpace(text)
-	m := aRequirement.FindStringSubmatch(text)
+	m := partsOf(text)
 	if m == nil || len(text) > 2000 || strings.ContainsAny(text, "\x00\r\n") {
 		r.note("%s: %.200q is not honoured: it is no requirement of a package (PEP 508)", file, text)
 		return
@@ -181,51 +202,4 @@ func (r *reader) require(text, file string, optional bool) {
 	}
 	r.required[name] = true
 	r.m.Requirements = append(r.m.Requirements, text)
-}
-
-var hashOption = regexp.MustCompile(`[ \t]+--hash[= \t][ \t]*(?:sha256:([0-9a-f]{64})|\S+)`)
-
-// requirements reads the requirements.txt beside the program. Those that have hashes are a
-// lock.
-func (r *reader) requirements(name string) error {
-	text, err := r.file(name, maxFile)
-	if err != nil || text == nil {
-		return err
-	}
-	file := r.called(name)
-	if !utf8.Valid(text) {
-		return fmt.Errorf("%s is not UTF-8 text", file)
-	}
-	lines := strings.NewReplacer("\r\n", "\n", "\\\r\n", " ", "\\\n", " ").Replace(strings.TrimPrefix(string(text), "\uFEFF"))
-	for line := range strings.SplitSeq(lines, "\n") {
-		line, _, _ = strings.Cut(" "+line, " #")
-		hashes := hashOption.FindAllStringSubmatch(line, -1)
-		line = strings.TrimSpace(hashOption.ReplaceAllString(line, ""))
-		if err := r.counted(1); err != nil {
-			return err
-		}
-		switch {
-		case line == "":
-			continue
-		case strings.HasPrefix(line, "-"):
-			r.note("%s: %.200q is not honoured: options of pip's have settings here (rillbox config --help)", file, line)
-			continue
-		}
-		r.require(line, file, false)
-		m := aRequirement.FindStringSubmatch(line)
-		if len(hashes) == 0 || m == nil {
-			continue
-		}
-		locked := lockedBy(m[1], strings.TrimSpace(strings.TrimPrefix(strings.Split(m[3], ";")[0], "==")))
-		for _, hash := range hashes {
-			if hash[1] == "" { // another algorithm
-				continue
-			}
-			locked.Files = append(locked.Files, lockedFile("", "", 0, hash[1]))
-		}
-		r.m.Lock.File, r.m.Lock.Foreign = file, true
-		r.m.Lock.Python = append(r.m.Lock.Python, locked)
-	}
-	r.checkLock()
-	return nil
 }

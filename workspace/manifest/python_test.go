@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,39 @@ humanize>=4
 -r other.txt
 --index-url https://evil.test/simple
 `, `{"requirements":["six==1.15.0","humanize\u003e=4"],"lock":{"file":"requirements.txt","python":[{"name":"six","version":"1.15.0","files":[{"name":"","url":"","sha256":"` + aDigest + `"}]}],"foreign":true}}`,
-			[]string{`requirements.txt: "-r other.txt" is not honoured: options of pip's have settings here (rillbox config --help)`, `requirements.txt: "--index-url https://evil.test/simple" is not honoured: options of pip's have settings here (rillbox config --help)`}},
+			[]string{`requirements.txt, line 6: the file "other.txt" is not honoured: there is no such file`, `requirements.txt, line 7: "--index-url https://evil.test/simple" is not honoured: options of pip's have settings here (rillbox config --help)`}},
+		{"requirements.txt of several files", "", `
+-- a/requirements.txt --
+# comments may end so \
+six \
+  >= 1.15 ; \
+  python_version > "3" # this one too \
+  and what goes on
+-rmore/all.txt
+--constraint=../constraints.txt
+-c 'constraints.txt'
+-r https://evil.test/x.txt
+-r ../../../etc/passwd
+humanize#egg --hash=sha256:` + aDigest + `
+tabulate>=0.9 --hash=sha256:` + aDigest + `
+attrs==25.1 --hash=md5:00 --config-settings "a=b"
+-- a/more/all.txt --
+-r ../requirements.txt
+-r all.txt
+rich ; sys_platform == "win32"
+-- constraints.txt --
+idna<4
+`, `{"requirements":["six   \u003e= 1.15 ;   python_version \u003e \"3\"","rich ; sys_platform == \"win32\"","idna\u003c4","tabulate\u003e=0.9","attrs==25.1"]}`,
+			[]string{
+				`requirements.txt, line 8: the file "constraints.txt" is not honoured: there is no such file`,
+				`requirements.txt, line 9: the file "https://evil.test/x.txt" is not honoured: it is no file of the project`,
+				`requirements.txt, line 10: the file "../../../etc/passwd" is not honoured: it is no file of the project`,
+				`requirements.txt, line 11: --hash is not honoured: it is no requirement of a package (PEP 508)`,
+				`requirements.txt: "humanize#egg" is not honoured: it is no requirement of a package (PEP 508)`,
+				`requirements.txt, line 12: --hash is not honoured: the version is not pinned with ==`,
+				`requirements.txt, line 13: "--config-settings \"a=b\"" is not honoured`,
+				`requirements.txt, line 13: --hash is not honoured: none of its digests is a sha256`,
+			}},
 		{"a program that says it itself", "# /// script\n# ///\n", `
 -- a/pyproject.toml --
 project.dependencies = ["six"]
@@ -107,6 +140,46 @@ version = 1
 	} {
 		if _, _, err := Read(Files{file: []byte(text)}, "main.py", "", job.Python); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestRequirementsThatSomebodyAsksFor(t *testing.T) {
+	files := Files{
+		"p/requirements/dev.txt":  []byte("\xff\xfe-\x00r\x00 \x00.\x00.\x00/\x00a\x00.\x00t\x00x\x00t\x00"), // as PowerShell writes it
+		"p/a.txt":                 []byte("\n-c c.txt\nnpm:chalk@5\nsix==1.15.0 --hash=sha256:" + aDigest + " --hash=md5:0\n--pre\n"),
+		"p/c.txt":                 []byte("idna<4"),
+		"p/wrong.txt":             []byte("-r a.txt\nrequests >> 2\n"),
+		"p/marker.txt":            []byte("idna; (python_version > '3' or os_name == \"nt\") and extra not in 'x'\nrequests; python_version ~ 3\n"),
+		"p/index.txt":             []byte("six\n--extra-index-url https://evil.test/\n"),
+		"p/editable.txt":          []byte("-e .\n"),
+		"p/none.txt":              []byte("-r requirements/none.txt\n"),
+		"p/requirements/away.txt": []byte("-r ../../../x.txt\n"),
+		"p/unpinned.txt":          []byte("six \\\n --hash=sha256:" + aDigest),
+	}
+	list, notes, err := ReadRequirements(files, "p/requirements/dev.txt", "sub/requirements/dev.txt", files["p/requirements/dev.txt"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"Text":"idna\u003c4","File":"sub/c.txt","Constraint":true,"Locked":null},{"Text":"npm:chalk@5","File":"sub/a.txt","Constraint":false,"Locked":null},` +
+		`{"Text":"six==1.15.0","File":"sub/a.txt","Constraint":false,"Locked":{"name":"six","version":"1.15.0","files":[{"name":"","url":"","sha256":"` + aDigest + `"}]}}]`
+	if text, _ := json.Marshal(list); string(text) != want {
+		t.Errorf("it says %s", text)
+	}
+	if want := []string{`sub/a.txt, line 5: "--pre" is not honoured: options of pip's have settings here (rillbox config --help)`}; !slices.Equal(notes, want) {
+		t.Errorf("it notes %q", notes)
+	}
+	for name, want := range map[string]string{
+		"p/wrong.txt":             `/p/wrong.txt, line 2: "requests >> 2" is no requirement of a package (PEP 508), such as requests>=2`,
+		"p/marker.txt":            `/p/marker.txt, line 2: "requests; python_version ~ 3" is no requirement`,
+		"p/index.txt":             `/p/index.txt, line 2: "--extra-index-url https://evil.test/" can't be had here: options of pip's have settings (rillbox config --help)`,
+		"p/editable.txt":          `/p/editable.txt, line 1: "-e ." can't be had here`,
+		"p/none.txt":              `/p/none.txt, line 1: "requirements/none.txt" can't be read: there is no such file`,
+		"p/requirements/away.txt": `/p/requirements/away.txt, line 1: "../../../x.txt" can't be read: it is no file of the project`,
+		"p/unpinned.txt":          `/p/unpinned.txt, line 1: --hash can't be honoured: the version is not pinned with ==`,
+	} {
+		if _, _, err := ReadRequirements(files, name, "/"+name, files[name]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
