@@ -200,11 +200,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		// The SDK does not recover from panics: one would end the process for all clients.
 		defer func() {
 			if p := recover(); p != nil {
-				s.o.Log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				res, err = nil, fmt.Errorf("internal error in %s: the server's log has the details; other calls are not affected", method)
-				if isCall {
-					res, err = toolError(err), nil
-				}
+				res, err = nil, s.panicked(method, p)
 			}
 		}()
 		from := callerOf(ctx)
@@ -221,9 +217,6 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			ctx, cancel = context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(from.Ended, cancel)()
-		}
-		if isCall && slices.Contains(s.Tools(), call.Params.Name) && !s.may(from, call.Params.Name) {
-			return toolError(fmt.Errorf("the operator of this server does not allow %s: the tools in tools/list can be used", call.Params.Name)), nil
 		}
 		switch req := req.(type) {
 		case *mcp.ServerRequest[*mcp.InitializeParams]:
@@ -255,6 +248,12 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return res, err
 	}
+}
+
+// panicked logs a panic, and is what its client gets.
+func (s *Server) panicked(method string, panicked any) error {
+	s.o.Log.Error("panic in a handler", "method", method, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	return fmt.Errorf("internal error in %s: the server's log has the details; other calls are not affected", method)
 }
 
 // Greeted is closed after the first request: work that waits for it does not delay the

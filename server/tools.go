@@ -162,7 +162,17 @@ func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *
 	if t.OutputSchema == nil {
 		t.OutputSchema = outputFor[Out]()
 	}
-	s.tools = append(s.tools, tool{t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	// The SDK marks the answers of this function only as a newer client wants them, and not
+	// those of receive.
+	s.tools = append(s.tools, tool{t, func(ctx context.Context, req *mcp.CallToolRequest) (given *mcp.CallToolResult, _ error) {
+		defer func() {
+			if p := recover(); p != nil {
+				given = toolError(s.panicked(t.Name, p))
+			}
+		}()
+		if !s.may(callerOf(ctx), t.Name) {
+			return toolError(fmt.Errorf("the operator of this server does not allow %s: the tools in tools/list can be used", t.Name)), nil
+		}
 		args, err := decodeArgs[In](t.Name, req.Params.Arguments)
 		if err != nil {
 			recordOf(ctx).Status = StatusRefused

@@ -2,6 +2,7 @@ package web
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -90,7 +91,7 @@ func TestATokensOwnLimits(t *testing.T) {
 	set := &TokenSet{}
 	a, b := tokenOf("a"), tokenOf("b")
 	a.Identity.Tools = server.ToolList{Allow: []string{"*_file", "list_*"}, Deny: []string{"write_file"}}
-	a.Identity.Requests = 8
+	a.Identity.Requests = 10
 	set.Replace([]Token{a, b})
 	h := open(t, Options{Tokens: set})
 	for _, version := range []string{older, newer} {
@@ -107,13 +108,20 @@ func TestATokensOwnLimits(t *testing.T) {
 		if text, wrong := use(t.Context(), t, c, "write_file", map[string]any{"session_id": "w", "path": "x", "text": "x"}); !wrong || !strings.Contains(text, "operator of this server does not allow write_file") {
 			t.Errorf("%s: %s", version, text)
 		}
+		answer, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := json.Marshal(answer); err != nil || strings.Contains(string(text), `"resultType":"complete"`) != (version == newer) {
+			t.Errorf("%s: %s %v", version, text, err) // clients refuse an answer without it
+		}
 	}
 	if text, wrong := use(t.Context(), t, h.client(t, newer, "secret-b", nil), "write_file", map[string]any{"session_id": "w", "path": "x", "text": "x"}); wrong {
 		t.Errorf("the other's: %s", text)
 	}
 	var last *http.Response
 	var said []byte
-	for range 9 {
+	for range 11 {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/mcp", strings.NewReader(`{}`))
 		answer, err := (&http.Client{Transport: bearing("secret-a")}).Do(r)
 		if err != nil {
@@ -123,7 +131,7 @@ func TestATokensOwnLimits(t *testing.T) {
 		_ = answer.Body.Close()
 		last = answer
 	}
-	if last.StatusCode != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" || !strings.Contains(string(said), "more than 8 requests in 1m0s: try again in") {
+	if last.StatusCode != http.StatusTooManyRequests || last.Header.Get("Retry-After") == "" || !strings.Contains(string(said), "more than 10 requests in 1m0s: try again in") {
 		t.Errorf("a burst gets %s: %s", last.Status, said)
 	}
 }
