@@ -162,10 +162,11 @@ func (s *stream) send() {
 	quiet := time.NewTimer(streamQuiet)
 	defer quiet.Stop()
 	for {
-		last := false
+		last, woken := false, false
 		select {
 		case <-known:
 		case <-s.wake:
+			woken = true
 			s.rest(streamGather)
 		case <-quiet.C:
 			s.notify("running", seconds(time.Since(began).Round(time.Second))+" so far")
@@ -176,6 +177,9 @@ func (s *stream) send() {
 		if known != nil && isClosed(known) { // it is said first
 			known = nil
 			s.say("info", "started", "", "started execution "+s.id)
+		}
+		if !woken && !last { // what has come meanwhile may be half a line
+			continue
 		}
 		told := s.take(last)
 		for _, n := range told {
