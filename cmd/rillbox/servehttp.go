@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"rillbox/server"
@@ -106,7 +110,7 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 	if o.TLS != nil {
 		scheme = "https"
 	}
-	a.log.Info("serving MCP over HTTP", "url", fmt.Sprintf("%s://%s%s", scheme, listener.Addr(), h.Path), "authentication", o.Tokens != nil || o.OAuth != nil)
+	a.log.Info("serving MCP over HTTP", "url", fmt.Sprintf("%s://%s%s", scheme, reachedAs(listener.Addr(), o.Hosts), h.Path), "authentication", o.Tokens != nil || o.OAuth != nil)
 	door := web.New(srv, o)
 	m.Watch("identities", "Identities that sent a request lately.", func() float64 { return float64(door.Identities()) })
 	m.Watch("protocol_sessions", "Sessions of MCP's that are open.", func() float64 { return float64(door.Sessions()) })
@@ -118,6 +122,17 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		}
 	}()
 	return door.Serve(ctx, listener, h.Grace)
+}
+
+// reachedAs is how an address is reached: where it is every address of the machine, by a
+// name, if there is one.
+func reachedAs(at net.Addr, names []string) string {
+	tcp, is := at.(*net.TCPAddr)
+	named := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, "*") })
+	if !is || !tcp.IP.IsUnspecified() || named < 0 {
+		return at.String()
+	}
+	return net.JoinHostPort(names[named], strconv.Itoa(tcp.Port))
 }
 
 // fromSystemd is the address that means the socket of a service manager.
@@ -168,11 +183,12 @@ func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options)
 
 // parseAddress reads an address to listen on, of the setting key.
 func parseAddress(key, text, port string) (host, _ string, address netip.Addr, err error) {
+	example := "127.0.0.1:" + cmp.Or(port, defaultPort)
 	host, named, err := net.SplitHostPort(text)
 	if err != nil {
-		host = text
+		host = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 	} else {
-		port = named
+		port = cmp.Or(named, port)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -181,7 +197,10 @@ func parseAddress(key, text, port string) (host, _ string, address netip.Addr, e
 		return host, port, netip.IPv6Unspecified(), nil
 	}
 	if address, err = netip.ParseAddr(host); err != nil {
-		return "", "", address, usageError{fmt.Errorf("%s: %q is no address: want one of this machine's, such as 127.0.0.1:%s", key, text, port)}
+		return "", "", address, usageError{fmt.Errorf("%s: %q is no address: want one of this machine's, such as %s", key, text, example)}
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", "", address, usageError{fmt.Errorf("%s: %q is no port: want a number up to 65535, as in %s", key, port, example)}
 	}
 	return host, port, address, nil
 }

@@ -141,6 +141,37 @@ func (s *httpServer) awaitEnd(t *testing.T, within time.Duration) error {
 	}
 }
 
+func TestAddressesToListenOn(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.1":        "127.0.0.1:8848",
+		"localhost":        "127.0.0.1:8848",
+		"127.0.0.1:":       "127.0.0.1:8848",
+		"127.0.0.1:9":      "127.0.0.1:9",
+		":9":               ":9",
+		"::1":              "[::1]:8848",
+		"[::1]":            "[::1]:8848",
+		"[::1]:9":          "[::1]:9",
+		"9":                `http: "9" is no address: want one of this machine's, such as 127.0.0.1:8848`,
+		"example.com":      `http: "example.com" is no address: want one of this machine's, such as 127.0.0.1:8848`,
+		"http://127.0.0.1": `http: "http://127.0.0.1" is no address: want one of this machine's, such as 127.0.0.1:8848`,
+		"127.0.0.1:99999":  `http: "99999" is no port: want a number up to 65535, as in 127.0.0.1:8848`,
+	} {
+		host, port, _, err := parseAddress("http", text, defaultPort)
+		got := net.JoinHostPort(host, port)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+	for want, at := range map[string]*net.TCPAddr{"r.example:9": {IP: net.IPv6unspecified, Port: 9}, "127.0.0.1:9": {IP: net.IPv4(127, 0, 0, 1), Port: 9}} {
+		if got := reachedAs(at, []string{"*.example", "r.example"}); got != want {
+			t.Errorf("%v is reached as %s, want %s", at, got, want)
+		}
+	}
+}
+
 // SIGHUP ends nothing. After SIGTERM nothing new is taken; what runs may end, or is
 // cancelled when the grace is over, and is answered in either case.
 func TestAServerOverHTTPEndsInOrder(t *testing.T) {
