@@ -88,8 +88,11 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 	}
 	for _, proxy := range h.Proxies {
 		prefix, err := netip.ParsePrefix(proxy)
+		if one, notOne := netip.ParseAddr(proxy); notOne == nil {
+			prefix, err = netip.PrefixFrom(one, one.BitLen()), nil
+		}
 		if err != nil {
-			return usageError{fmt.Errorf("behind_proxy: %w: want addresses such as 10.0.0.0/8", err)}
+			return usageError{fmt.Errorf("behind_proxy: %q is no address: want the proxy's, such as 10.0.0.5, or those of its network, such as 10.0.0.0/8", proxy)}
 		}
 		o.Proxies = append(o.Proxies, prefix)
 	}
@@ -168,12 +171,16 @@ func (h httpSettings) listen(o web.Options, sockets []net.Listener) (net.Listene
 	return listener, nil
 }
 
-// checkReach refuses an address that others can reach, unless what they send is
-// authenticated and encrypted.
+// checkReach refuses an address that others can reach, also through a proxy, unless what
+// they send is authenticated and encrypted.
 func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options) error {
+	anybody := o.Tokens == nil && o.OAuth == nil
 	switch {
-	case address.Unmap().IsLoopback() || h.Insecure:
-	case o.Tokens == nil && o.OAuth == nil:
+	case h.Insecure:
+	case anybody && len(o.Proxies) > 0:
+		return usageError{errors.New("behind_proxy: others can reach this server through the proxy, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, auth_tokens or oauth_issuer")}
+	case address.Unmap().IsLoopback():
+	case anybody:
 		return usageError{fmt.Errorf("http: others can reach %s, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, auth_tokens or oauth_issuer, or listen on 127.0.0.1", name)}
 	case o.TLS == nil && len(o.Proxies) == 0:
 		return usageError{fmt.Errorf("http: others can reach %s, and tokens would travel unencrypted: set tls_cert and tls_key, or behind_proxy for a proxy that encrypts", name)}

@@ -68,10 +68,23 @@ func hostOf(host string) string {
 // number means what it says.
 func (d *Door) checkHost(r *http.Request) *refusal {
 	name := hostOf(r.Host)
-	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || d.hosts[name] {
+	_, parent, _ := strings.Cut(name, ".")
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || d.hosts[name] || d.hosts["*."+parent] {
 		return nil
 	}
 	return refuse(http.StatusForbidden, "this server does not answer for the host %.80q: use the address that it printed, or have its operator add the name to http_hosts", r.Host)
+}
+
+// checkWay refuses requests that should have come through the proxy which encrypts them.
+// What asks for the health has no token, and is a part of the machine's.
+func (d *Door) checkWay(r *http.Request) *refusal {
+	if len(d.o.Proxies) == 0 || r.TLS != nil || d.isProxy(r) || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+		return nil
+	}
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || from.Addr().Unmap().IsLoopback() { // or a socket in the file system
+		return nil
+	}
+	return refuse(http.StatusForbidden, "this server is reached through a proxy that encrypts: use the proxy's address, or have its operator add yours to behind_proxy")
 }
 
 // checkOrigin refuses requests of pages of other sites, and tells a browser that those

@@ -1,6 +1,58 @@
 package web
 
-import "testing"
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// TestBehindAProxy: what did not come through it is not encrypted, unless it comes from
+// this machine; only its word counts for how the client reached it.
+func TestBehindAProxy(t *testing.T) {
+	h := open(t, Options{Hosts: []string{"r.example", "*.r.example"}, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	for _, test := range []struct {
+		from, host, path, origin, proto string
+		want                            int
+	}{
+		{from: "10.1.2.3:9", want: http.StatusOK},
+		{from: "[::ffff:10.1.2.3]:9", want: http.StatusOK},
+		{from: "127.0.0.1:9", want: http.StatusOK},
+		{from: "@", want: http.StatusOK},
+		{from: "11.1.2.3:9", want: http.StatusForbidden},
+		{from: "11.1.2.3:9", proto: "https", want: http.StatusForbidden},
+		{from: "11.1.2.3:9", path: "/healthz", want: http.StatusOK},
+		{from: "10.1.2.3:9", proto: "https", origin: "https://r.example", want: http.StatusOK},
+		{from: "10.1.2.3:9", proto: "http", origin: "https://r.example", want: http.StatusForbidden},
+		{from: "127.0.0.1:9", proto: "https", origin: "https://r.example", want: http.StatusForbidden},
+		{from: "10.1.2.3:9", host: "a.r.example", want: http.StatusOK},
+		{from: "10.1.2.3:9", host: "a.b.r.example", want: http.StatusForbidden},
+	} {
+		if test.path == "" {
+			test.path = "/status"
+		}
+		if test.host == "" {
+			test.host = "r.example"
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil)
+		r.RemoteAddr, r.Host = test.from, test.host
+		if test.origin != "" {
+			r.Header.Set("Origin", test.origin)
+		}
+		if test.proto != "" {
+			r.Header.Set("X-Forwarded-Proto", test.proto)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != test.want {
+			t.Errorf("%+v got %d: %s", test, w.Code, w.Body)
+		}
+		if test.from == "11.1.2.3:9" && test.want != http.StatusOK && !strings.Contains(w.Body.String(), "use the proxy's address") {
+			t.Errorf("%+v is told %s", test, w.Body)
+		}
+	}
+}
 
 func TestPathsOfTheEndpoint(t *testing.T) {
 	for path, ok := range map[string]bool{

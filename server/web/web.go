@@ -45,7 +45,9 @@ type Options struct {
 	// Origins are those of the pages that may call, such as https://chat.example.com. A page
 	// of this server may always.
 	Origins []string
-	// Proxies are the addresses whose X-Forwarded headers are believed.
+	// Proxies are the addresses whose X-Forwarded headers are believed. Where there are any
+	// and no TLS, requests of others than these and this machine are refused: they are not
+	// encrypted.
 	Proxies []netip.Prefix
 	// Tokens and OAuth identify requests; where both are nil, all are of one identity.
 	Tokens Tokens
@@ -167,7 +169,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w = out
 	nameRequest(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if refused := d.checkHost(r); refused != nil {
+	refused := d.checkHost(r)
+	if refused == nil {
+		refused = d.checkWay(r)
+	}
+	if refused != nil {
 		refused.write(w)
 		return
 	}
