@@ -164,6 +164,9 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	if overHTTP {
 		err = a.serveHTTP(ctx, srv, beside{supervisor: engines.Supervisor, metrics: counted, ready: func() error { return a.ready(engines) }, sockets: sockets, hangups: hangups, reload: reload, trace: traceRequest})
 	} else {
+		if unused := a.config.ofHTTPAlone(); len(unused) > 0 {
+			a.log.Warn("not over HTTP, for http is not set: these settings mean nothing here", "settings", unused)
+		}
 		a.log.Info("serving MCP on standard input and output")
 		err = stdio.Run(ctx, srv, a.log)
 	}

@@ -69,6 +69,14 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		go tokens.watch(watching)
 		b.reload = append(b.reload, tokens.ask)
 	}
+	if err := checkToken(h.Token); err != nil {
+		return usageError{fmt.Errorf("auth_token: %w", err)}
+	}
+	for _, host := range h.Hosts {
+		if err := web.CheckHost(host); err != nil {
+			return usageError{fmt.Errorf("http_hosts: %w", err)}
+		}
+	}
 	if err := web.CheckPath(h.Path); err != nil {
 		return usageError{fmt.Errorf("http_path: %w", err)}
 	}
@@ -96,7 +104,10 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		}
 		o.Proxies = append(o.Proxies, prefix)
 	}
-	if h.Certificate != "" || h.Key != "" {
+	if (h.Certificate == "") != (h.Key == "") {
+		return usageError{errors.New("tls_cert and tls_key: only one of them is set: the certificate and its key are two files")}
+	}
+	if h.Certificate != "" {
 		certificate, err := openCertificate(h.Certificate, h.Key, a.log)
 		if err != nil {
 			return usageError{fmt.Errorf("tls_cert and tls_key: %w", err)}
@@ -125,6 +136,21 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		}
 	}()
 	return door.Serve(ctx, listener, h.Grace)
+}
+
+// leastToken is the length of a token that nobody guesses.
+const leastToken = 16
+
+// checkToken refuses a token that no request can have in its header, and one that can be
+// guessed.
+func checkToken(token string) error {
+	switch {
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("it has a space, or a character that a header can't have: `openssl rand -hex 32` makes a token")
+	case token != "" && len(token) < leastToken:
+		return fmt.Errorf("it can be guessed: want %d characters at least; `openssl rand -hex 32` makes a token", leastToken)
+	}
+	return nil
 }
 
 // reachedAs is how an address is reached: where it is every address of the machine, by a
@@ -172,11 +198,19 @@ func (h httpSettings) listen(o web.Options, sockets []net.Listener) (net.Listene
 }
 
 // checkReach refuses an address that others can reach, also through a proxy, unless what
-// they send is authenticated and encrypted.
+// they send is authenticated and encrypted. With insecure it only says so.
 func (h httpSettings) checkReach(name string, address netip.Addr, o web.Options) error {
+	err := h.exposed(name, address, o)
+	if err != nil && h.Insecure {
+		o.Log.Warn("INSECURE: serving all the same, for insecure is set", "why", err.Error())
+		return nil
+	}
+	return err
+}
+
+func (h httpSettings) exposed(name string, address netip.Addr, o web.Options) error {
 	anybody := o.Tokens == nil && o.OAuth == nil
 	switch {
-	case h.Insecure:
 	case anybody && len(o.Proxies) > 0:
 		return usageError{errors.New("behind_proxy: others can reach this server through the proxy, and whoever does could run programs here: set RILLBOX_AUTH_TOKEN, auth_tokens or oauth_issuer")}
 	case address.Unmap().IsLoopback():

@@ -5,13 +5,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +27,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rillbox/server/web"
 )
 
 // httpServer is a process that serves over HTTP.
@@ -168,6 +173,39 @@ func TestAddressesToListenOn(t *testing.T) {
 	for want, at := range map[string]*net.TCPAddr{"r.example:9": {IP: net.IPv6unspecified, Port: 9}, "127.0.0.1:9": {IP: net.IPv4(127, 0, 0, 1), Port: 9}} {
 		if got := reachedAs(at, []string{"*.example", "r.example"}); got != want {
 			t.Errorf("%v is reached as %s, want %s", at, got, want)
+		}
+	}
+}
+
+// What others can reach is not served without authentication and encryption. With insecure
+// it is, loudly.
+func TestWhatOthersCanReachIsRefused(t *testing.T) {
+	tokens, proxies, encrypted := web.Options{Tokens: &web.TokenSet{}}, web.Options{Tokens: &web.TokenSet{}}, web.Options{Tokens: &web.TokenSet{}, TLS: &tls.Config{}}
+	proxies.Proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, test := range []struct {
+		address string
+		o       web.Options
+		want    string
+	}{
+		{"127.0.0.1", web.Options{}, ""},
+		{"::1", web.Options{}, ""},
+		{"::ffff:127.0.0.1", tokens, ""},
+		{"127.0.0.1", web.Options{Proxies: proxies.Proxies}, "others can reach this server through the proxy"},
+		{"0.0.0.0", web.Options{}, "whoever does could run programs here"},
+		{"0.0.0.0", web.Options{TLS: encrypted.TLS}, "whoever does could run programs here"},
+		{"192.0.2.1", tokens, "tokens would travel unencrypted"},
+		{"192.0.2.1", proxies, ""},
+		{"192.0.2.1", encrypted, ""},
+	} {
+		var log strings.Builder
+		test.o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		err := httpSettings{}.checkReach(test.address, netip.MustParseAddr(test.address), test.o)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) || log.Len() > 0 {
+			t.Errorf("%s: %v, want %s: %s", test.address, err, test.want, &log)
+		}
+		err = httpSettings{Insecure: true}.checkReach(test.address, netip.MustParseAddr(test.address), test.o)
+		if err != nil || strings.Contains(log.String(), "level=WARN msg=\"INSECURE") != (test.want != "") || !strings.Contains(log.String(), test.want) {
+			t.Errorf("%s, insecure: %v: %s", test.address, err, &log)
 		}
 	}
 }

@@ -217,6 +217,17 @@ func ofServer(key string) bool { return !common(key) }
 
 func ofRun(key string) bool { return !common(key) && !slices.Contains(serverSettings, key) }
 
+// ofHTTPAlone are the settings of `serve --http` that were given, but for http itself.
+func (c *config) ofHTTPAlone() (given []string) {
+	for _, s := range c.settings {
+		if s.from != "default" && (strings.HasPrefix(s.key, "http_") || strings.HasPrefix(s.key, "tls_") || strings.HasPrefix(s.key, "oauth_") ||
+			s.key == "auth_tokens" || s.key == "behind_proxy") { // auth_token may be for doctor
+			given = append(given, s.key)
+		}
+	}
+	return given
+}
+
 // load fills c from the file at path (the user's own when path is empty, where
 // it may be missing), from environ and from the flags that were given.
 // Everything wrong is told at once, by name.

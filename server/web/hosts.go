@@ -30,6 +30,17 @@ func CheckPath(at string) error {
 	return nil
 }
 
+// hostName is the form of a name in a Host header; with *. for all names just below one.
+var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$`)
+
+// CheckHost says why no request is addressed to a name.
+func CheckHost(name string) error {
+	if !hostName.MatchString(name) {
+		return fmt.Errorf("%.80q is no name of a host: want one such as rillbox.example.com, without scheme and port, or *.example.com", name)
+	}
+	return nil
+}
+
 // CheckOrigin says why no page has an origin.
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(strings.TrimSuffix(origin, "/"))

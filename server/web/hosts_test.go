@@ -67,6 +67,17 @@ func TestPathsOfTheEndpoint(t *testing.T) {
 	}
 }
 
+func TestNamesOfHosts(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"r.example": true, "r": true, "*.example": true, "r.example.": true, "a_b-c.example": true,
+		"": false, "*": false, "*example": false, "a.*.b": false, "https://r.example": false, "r.example:443": false, "r.example/": false, "a b": false, "a..b": false,
+	} {
+		if err := CheckHost(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 func TestOriginsOfPages(t *testing.T) {
 	for origin, ok := range map[string]bool{
 		"https://chat.example.com": true, "http://localhost:3000": true, "https://chat.example.com/": true, "vscode-webview://x": true,
