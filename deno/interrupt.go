@@ -9,7 +9,12 @@ import (
 	"time"
 
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 )
+
+// stopTime is the processor time within which a guest that does not compute does as it is
+// told. It is none of the clock's: where the machine is busy, that guest waits for its turn.
+const stopTime = 50 * time.Millisecond
 
 // interrupt stops the guest's code and timers, so that the session can go on; stopped
 // is false when that takes longer than InterruptGrace. waits says that the guest was
@@ -23,10 +28,19 @@ func (s *session) interrupt() (stopped, waits bool) {
 	defer cancel()
 	answer := make(chan error, 1)
 	go func() { answer <- s.askGuest(ctx, "stop", nil, nil) }()
-	select {
-	case err := <-answer:
-		return err == nil && s.terminateTurns(ctx), true
-	case <-time.After(job.InterruptGrace / 10):
+	began, _ := s.child.Usage()
+	looks := time.NewTicker(sandbox.BusyInterval)
+	defer looks.Stop()
+	for late, waiting := time.After(job.InterruptGrace/2), true; waiting; {
+		select {
+		case err := <-answer:
+			return err == nil && s.terminateTurns(ctx), true
+		case <-late:
+			waiting = false
+		case <-looks.C:
+			used, _ := s.child.Usage()
+			waiting = used-began < stopTime
+		}
 	}
 	return s.inspector.call(ctx, "Runtime.terminateExecution", nil, nil) == nil && <-answer == nil && s.terminateTurns(ctx), false
 }

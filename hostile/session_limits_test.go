@@ -206,7 +206,8 @@ func TestFileLimitsOfSessions(t *testing.T) {
 }
 
 // TestSessionsShareTheirClientsQuota: what one session holds, another one can't, nor
-// its client there; the cell that went beyond is ended, with its state.
+// its client there; the cell that went beyond is ended. What it says of its state is so: a
+// busy machine may not interrupt it in time.
 func TestSessionsShareTheirClientsQuota(t *testing.T) {
 	needWall(t)
 	t.Parallel()
@@ -227,8 +228,9 @@ func TestSessionsShareTheirClientsQuota(t *testing.T) {
 				fill = "import time\nfor i in range(400):\n  open(f'f{i}', 'wb').write(bytes(1 << 20)); time.sleep(0.3)"
 			}
 			cell(t, h.rude, "other", says.language, strings.ReplaceAll(says.set, "%WORD%", "kept"))
-			if a := cell(t, h.rude, "other", says.language, fill); a.Status != "failed" || a.Error.Name != "DiskQuotaExceeded" || !strings.Contains(a.Error.Message, "delete_file") {
-				t.Errorf("%+v", a)
+			filled := cell(t, h.rude, "other", says.language, fill)
+			if filled.Status != "failed" || filled.Error.Name != "DiskQuotaExceeded" || !strings.Contains(filled.Error.Message, "delete_file") {
+				t.Errorf("%+v", filled)
 			}
 			if refusal := write(1, h.rude); !strings.Contains(refusal, "all your sessions") {
 				t.Errorf("beyond the quota, write_file says %q", refusal)
@@ -239,8 +241,12 @@ func TestSessionsShareTheirClientsQuota(t *testing.T) {
 			if _, refusal := use[sessionAnswer](t, h.rude, "reset_session", map[string]any{"session_id": "other", "files": true, "variables": false}); refusal != "" {
 				t.Error(refusal)
 			}
-			if a := cell(t, h.rude, "other", says.language, says.get); string(a.Result) != `"kept"` {
-				t.Errorf("afterwards %+v", a)
+			want := `"kept"`
+			if filled.State == "lost" {
+				want = ""
+			}
+			if a := cell(t, h.rude, "other", says.language, says.get); a.Status != "completed" || strings.TrimPrefix(string(a.Result), "null") != want {
+				t.Errorf("its state was %q, afterwards %+v", filled.State, a)
 			}
 			for id, client := range map[string]*mcp.ClientSession{"one": h.rude, "other": h.rude, "": h.polite} {
 				if _, refusal := use[sessionAnswer](t, client, "destroy_session", map[string]any{"session_id": cmp.Or(id, "one")}); refusal != "" {
