@@ -267,6 +267,9 @@ func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
 			err = cause
 		}
 		cancel(nil)
+		if errors.As(err, new(x509.UnknownAuthorityError)) {
+			err = fmt.Errorf("%w: SSL_CERT_FILE can name a file with the certificate of who signed it", err)
+		}
 		return nil, err
 	}
 	connected.Store(true)

@@ -3,6 +3,8 @@ package egress
 import (
 	"crypto/x509"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -46,6 +48,18 @@ func TestARedirectNeverLeavesHTTPS(t *testing.T) {
 		if (err == nil) != works || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), "only https")) {
 			t.Errorf("%s: %v", to, err)
 		}
+	}
+}
+
+func TestAnUnknownAuthorityIsSaid(t *testing.T) {
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	c := New(Policy{})
+	defer c.Close()
+	if _, _, err := c.Get(t.Context(), parse(t, secure.URL), anywhere, nil, 1000); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE can name a file") {
+		t.Error(err)
 	}
 }
 
