@@ -305,7 +305,7 @@ func TestClientsReachWhatIsGranted(t *testing.T) {
 			if got := fmt.Sprint(found.Kept, found.Redirect, found.Count, found.Lines); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
-			for _, e := range [][3]string{{found.Late, c.late, ""}, {found.Refused, c.refused, ""}, {found.Unknown, c.unknown, ""}, {found.Forged, c.forged, "certificate verify failed"}} {
+			for _, e := range [][3]string{{found.Late, c.late, ""}, {found.Refused, c.refused, ""}, {found.Unknown, c.unknown, ""}, {found.Forged, c.forged, "certificate verify failed: "}, {found.Forged, c.forged, "DENO_CERT=FILE"}} {
 				if !strings.HasPrefix(e[0], e[1]+":") || !strings.Contains(e[0], e[2]) {
 					t.Errorf("%s, want %s: …%s…", e[0], e[1], e[2])
 				}
@@ -340,6 +340,17 @@ alone = ssl.create_default_context(cadata=AUTHORITY)
  urllib.request.urlopen(url, context=alone).read().decode()]`)
 	if r := completed(t, e, p); string(r.Value) != `["0", "0", "0", "0"]` {
 		t.Errorf("value %s", r.Value)
+	}
+}
+
+func TestFetchSaysWhoseCertificateIsMissing(t *testing.T) {
+	s := newSite(t)
+	e := newEngine(t, permit(t, "--allow-net="+s.secure))
+	r := run1(t, e, python(s.setting()+`
+import pyodide.http
+await pyodide.http.pyfetch(f"https://{SECURE}/count")`))
+	if r.Error == nil || !strings.HasPrefix(r.Error.Message, "fetch failed: error sending request for url (https://"+s.secure) || !strings.HasSuffix(r.Error.Message, "\nThe operator can have a certificate's issuer trusted with DENO_CERT=FILE in the environment that Rillbox starts with.") {
+		t.Errorf("%s, %+v", r.Status, r.Error)
 	}
 }
 

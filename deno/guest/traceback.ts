@@ -86,6 +86,9 @@ function parse(thrown: unknown, source: Source): Parsed {
   }
   let name = String(thrown.name || "Error");
   let message = String((refusalOf(thrown) ?? thrown).message);
+  if (message === "fetch failed" && isError(thrown.cause)) { // which says no more
+    message += `: ${thrown.cause.message}`;
+  }
   const stack = typeof thrown.stack === "string" ? thrown.stack : "";
   const at = stack.search(/^ {4}at /m);
   const lines = at < 0 ? [] : stack.slice(at).split("\n");
@@ -133,7 +136,7 @@ function format(
         lines.push(`    … ${errors.length - MAX_ERRORS} more errors`);
       }
     }
-    if (thrown.cause !== undefined) {
+    if (thrown.cause !== undefined && !message.startsWith("fetch failed: ")) {
       const cause = format(
         thrown.cause,
         parse(thrown.cause, source),
@@ -254,12 +257,19 @@ function explain(message: string, source: Source, isImport: boolean): string {
     (_, kind, what) => explainRefusal(kind, what, source, isImport),
   );
   if (told !== message) return told;
+  if (UNTRUSTED.test(message)) {
+    return `${message}: the operator can have a certificate's issuer trusted with DENO_CERT=FILE in the environment that Rillbox starts with`;
+  }
   const native = nativeCode();
   if (native !== undefined && NO_NATIVE_CODE.test(message)) {
     return `${explainNative(native)}\n${message}`;
   }
   return message;
 }
+
+/** What fetch and node:tls say where nobody whom Deno trusts signed a certificate. */
+const UNTRUSTED =
+  /invalid peer certificate: UnknownIssuer|^(self[- ]signed certificate( in certificate chain)?|unable to (verify the first certificate|get (local )?issuer certificate))$/;
 
 /** Says what native code needs. */
 function explainNative({ name, refused }: NativeCode): string {

@@ -100,3 +100,16 @@ Deno.test("bounds what it shows", () => {
     throw new Error(`${name.length} ${message.length} ${traceback.length}`);
   }
 });
+
+Deno.test("says why fetch failed, and how a certificate is trusted", () => {
+  const failed = error("TypeError", "fetch failed", "main.ts:1:7");
+  failed.cause = error(
+    "Error",
+    "error sending request: invalid peer certificate: UnknownIssuer",
+  );
+  assertShows(
+    failed,
+    "TypeError: fetch failed: error sending request: invalid peer certificate: UnknownIssuer: the operator can have a certificate's issuer trusted with DENO_CERT=FILE in the environment that Rillbox starts with",
+    "    at main.ts:1:7",
+  );
+});

@@ -29,6 +29,12 @@ NOT_CAPABLE = re.compile(r"(Requires .* access to .*), run again with the (--[a-
 # What refusal makes of it.
 REFUSAL = re.compile(r"Requires .* access to .*: the operator can allow it with \S+ in \w+")
 
+# Where nobody whom Deno trusts has signed a server's certificate.
+UNTRUSTED = (
+    "the operator can have a certificate's issuer trusted with DENO_CERT=FILE in the environment "
+    "that Rillbox starts with"
+)
+
 ONE_HOST = re.compile(r'^Requires net access to "([^",\s]+)"$')
 
 
@@ -45,6 +51,11 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
     if missing := NOT_CAPABLE.search(message):
         hint = f"The operator can allow it with {_flag(missing)} in PYODIDE_PERMISSION_ARGS."
         message, text = (NOT_CAPABLE.sub(r"\1", part) for part in (message, text))
+    if message == "fetch failed" and (why := _of_fetch(error)):
+        text = text.replace(f"{message}\n", f"{message}: {why}\n")
+        message = f"{message}: {why}"
+    if "invalid peer certificate: UnknownIssuer" in message:
+        hint = f"{UNTRUSTED[0].upper()}{UNTRUSTED[1:]}."
     if not hint:  # a client may hide it in what it raises
         told = (REFUSAL.search(message_of(linked)) for linked in _with_linked(error))
         hint = next((found[0] for found in told if found and found[0] not in message), "")
@@ -56,6 +67,17 @@ def describe(error: BaseException, limit: int, hint: str = "") -> dict[str, str]
         "message": shorten(message, limit // 64),
         "traceback": shorten(text, limit // 32),
     }
+
+
+def _of_fetch(error: BaseException) -> str:
+    """What JavaScript's fetch failed for, which its error has as a cause."""
+    for linked in _with_linked(error):
+        try:
+            if why := str(linked.cause.message):  # type: ignore[attr-defined]
+                return why
+        except Exception:  # it is no JsException
+            continue
+    return ""
 
 
 def refusal(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyodide.ffi import run_sync, to_js
 
+from . import errors
 from .network import NETWORK
 
 # How much is asked of a socket at a time, in bytes.
@@ -21,6 +22,7 @@ CHUNK = 1 << 16
 NAMES = {"C": "countryName", "O": "organizationName", "CN": "commonName"}
 VERSIONS = {ssl.TLSVersion.TLSv1_2: "TLSv1.2", ssl.TLSVersion.TLSv1_3: "TLSv1.3"}
 # What verification says.
+ISSUER = ("UNABLE_TO_", "SELF_SIGNED", "DEPTH_ZERO")  # whom nobody here trusts
 CERTIFICATE = ("CERT_", "UNABLE_", "SELF_SIGNED", "DEPTH_ZERO", "ERR_TLS_CERT", "HOSTNAME")
 
 
@@ -100,6 +102,9 @@ class SSLObject(ssl.SSLObject):
         if not self._end.error:
             return
         text, code = str(self._end.error), str(self._end.code)
+        context = vars(self._context)
+        if code.startswith(ISSUER) and (context.get("_all") or not context.get("_trusted")):
+            text = f"{text} ({errors.UNTRUSTED})"
         if code.startswith(CERTIFICATE) or "ertificate" in text:
             error = ssl.SSLCertVerificationError(
                 1, f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {text}"
