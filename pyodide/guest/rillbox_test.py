@@ -168,6 +168,21 @@ class Errors(unittest.TestCase):
         self.assertIn("KeyError: 'first'", stack)
         self.assertIn("direct cause", stack)
 
+    def test_what_only_starts_a_module_or_a_command_is_not_shown(self) -> None:
+        for file, name in (
+            ("<frozen runpy>", "_run_module_as_main"),
+            ("/rillbox/command.py", "run"),
+        ):
+            space: dict[str, Any] = {}
+            exec(compile(f"def {name}(): theirs()\n", file, "exec"), space)
+            exec(compile("def theirs(): 1 / 0\n", "theirs.py", "exec"), space)
+            try:
+                exec(compile(f"{name}()", "ours.py", "exec"), space)
+            except ZeroDivisionError as error:
+                stack = errors.describe(error, 10**6)["traceback"]
+            self.assertNotIn('File "ours.py"', stack)
+            self.assertIn('File "theirs.py"', stack)
+
     def test_unprintable_exception(self) -> None:
         error = raised("class E(Exception):\n  def __str__(self): raise TypeError\nraise E")
         self.assertEqual(errors.describe(error, 10**6)["message"], "")

@@ -137,7 +137,8 @@ def _with_linked(error: BaseException) -> Iterator[BaseException]:
 def _without_machinery(tb: TracebackType | None) -> TracebackType | None:
     kept = []
     while tb is not None:
-        if not any(part in tb.tb_frame.f_code.co_filename for part in MACHINERY):
+        file = tb.tb_frame.f_code.co_filename
+        if not any(part in file for part in MACHINERY) and not _only_starts(tb):
             kept.append(tb)
         tb = tb.tb_next
     below = None
@@ -145,3 +146,11 @@ def _without_machinery(tb: TracebackType | None) -> TracebackType | None:
         entry.tb_next = below
         below = entry
     return below
+
+
+def _only_starts(tb: TracebackType) -> bool:
+    """Whether a frame is the program that we make for -m or for a package's command."""
+    if tb.tb_next is None:
+        return False
+    code = tb.tb_next.tb_frame.f_code
+    return code.co_name == "_run_module_as_main" or "/rillbox/command.py" in code.co_filename
