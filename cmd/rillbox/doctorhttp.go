@@ -196,6 +196,8 @@ func (r *remote) authentication(ctx context.Context, answer *http.Response, body
 		c = check{Name: "MCP", Problem: fmt.Sprintf("what is at %s is no MCP server: it answers %s", r.url.Path, answer.Header.Get("Content-Type")), Advice: "look at the address and the port"}
 	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
 		c = check{Name: "MCP", Problem: fmt.Sprintf("MCP is not at %s%s", r.url.Path, said), Advice: "the server's log has its URL; http_path is the setting"}
+	case answer.StatusCode == http.StatusBadRequest && answer.TLS == nil && strings.Contains(body, "HTTPS server"): // so says net/http's
+		c = check{Name: "MCP", Problem: "it speaks TLS, and the URL says http", Advice: "use https://"}
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
 		c = check{Name: "MCP", Problem: fmt.Sprintf("it sends you to %.200s", answer.Header.Get("Location")), Advice: "name that address"}
 	default:
@@ -248,8 +250,11 @@ func (r *remote) converse(ctx context.Context, version string) []check {
 		c.Problem, c.Lesser = "there is no run_code among its tools: "+strings.Join(names, ", "), true
 		return []check{c}
 	}
-	if version < "2026-07-28" || !slices.Contains(names, "list_runtimes") {
+	if version < "2026-07-28" {
 		return []check{c} // what follows is the same
+	}
+	if !slices.Contains(names, "list_runtimes") {
+		return []check{c, {Name: "languages", Problem: "not told, for list_runtimes is not among its tools", Lesser: true, Advice: "allow_tools and deny_tools of the server, or of the token, say which there are"}}
 	}
 	return append([]check{c}, runtimes(ctx, session)...)
 }

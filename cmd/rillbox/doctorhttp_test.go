@@ -62,6 +62,8 @@ func TestDoctorOfAServer(t *testing.T) {
 	}
 	secret := &web.TokenSet{}
 	secret.Replace([]web.Token{{SHA256: sha256.Sum256([]byte("secret")), Identity: web.Identity{Name: "token"}}})
+	few := &web.TokenSet{}
+	few.Replace([]web.Token{{SHA256: sha256.Sum256([]byte("few")), Identity: web.Identity{Name: "few", Tools: server.ToolList{Allow: []string{"run_code"}}}}})
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for _, row := range []struct {
@@ -74,7 +76,8 @@ func TestDoctorOfAServer(t *testing.T) {
 		{"a wrong token", plain(door(secret)), "other", []string{"authentication: the token of RILLBOX_AUTH_TOKEN does not hold"}},
 		{"a wrong path", plain(door(nil)) + "/other", "", []string{`MCP: MCP is not at /other: there is nothing at "/other": MCP is at /mcp`}},
 		{"no TLS", strings.Replace(plain(door(nil)), "http:", "https:", 1), "", []string{"reachable: the server speaks no TLS, and the URL says https"}},
-		{"TLS that is not expected", strings.Replace(encrypted(door(nil)), "https:", "http:", 1), "", []string{"MCP: it refuses: 400"}},
+		{"TLS that is not expected", strings.Replace(encrypted(door(nil)), "https:", "http:", 1), "", []string{"MCP: it speaks TLS, and the URL says http||use https://"}},
+		{"a token of few tools", plain(door(few)), "few", []string{"MCP 2026-07-28: |rillbox test, 1 tools", "languages: not told, for list_runtimes is not among its tools"}},
 		{"a certificate of nobody's", encrypted(door(nil)), "", []string{"reachable: its certificate is signed by nobody whom this machine trusts"}},
 		{"a page", plain(answering(200, "text/html", "<html>")), "", []string{"MCP: what is at /mcp is no MCP server: it answers text/html"}},
 		{"escapes", plain(answering(500, "application/json", `{"error":{"message":"\u001b[31mred\nline"}}`)), "", []string{`MCP: it refuses: 500 Internal Server Error: \x1b[31mred`}},

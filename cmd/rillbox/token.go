@@ -5,6 +5,7 @@ package main
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,10 +22,12 @@ auth_tokens) are printed on stdout: they hold its SHA-256. NAME is the client's
 identity: what it makes belongs to that name.`,
 		Example: `  rillbox token ci >> tokens.toml && chmod 600 tokens.toml
   rillbox serve --http 127.0.0.1 --auth-tokens tokens.toml`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{errors.New("want one NAME, of the client that gets the token: rillbox token ci")}
+			}
 			if !isTokenName(args[0]) {
-				return usageError{fmt.Errorf("%.80q can't name a token: use up to 64 letters, digits, dashes and underscores, and none of %s", args[0], strings.Join(ownNames, ", "))}
+				return usageError{fmt.Errorf("%.80q can't name a token: use up to 64 letters, digits, dashes and underscores, but not %s", args[0], strings.Join(ownNames, " or "))}
 			}
 			token := "rillbox_" + rand.Text()
 			if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "The token of %s, which is not shown again:\n%s\n", args[0], token); err != nil {

@@ -190,6 +190,9 @@ func (c *config) parseTokens(data []byte, tools []string) (all []web.Token, err 
 	if err := toml.Unmarshal(data, &tables); err != nil {
 		if decode := (*toml.DecodeError)(nil); errors.As(err, &decode) {
 			row, _ := decode.Position()
+			if strings.Contains(err.Error(), " already ") {
+				return nil, fmt.Errorf("line %d has a token or a key for the second time", row)
+			}
 			return nil, fmt.Errorf("line %d is no TOML", row) // what is there may be a secret
 		}
 		return nil, errors.New("it is no TOML")
@@ -221,7 +224,7 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 	case !isTable:
 		return token, errors.New("want a table, [NAME], with sha256 and what it may do")
 	case !isTokenName(name):
-		return token, fmt.Errorf("it can't have this name: use up to 64 letters, digits, dashes and underscores, and none of %s", strings.Join(ownNames, ", "))
+		return token, fmt.Errorf("it can't have this name: use up to 64 letters, digits, dashes and underscores, but not %s", strings.Join(ownNames, " or "))
 	}
 	identity := web.Identity{Name: name}
 	terms := &identity.Terms

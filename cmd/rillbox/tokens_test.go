@@ -54,6 +54,9 @@ pyodide_permission_args = ""
 	}
 	for name, test := range map[string]struct{ text, want string }{
 		"no TOML":           {"secret-x = = ", "line 1 is no TOML"},
+		"a token twice":     {row("ci", "") + row("ci", ""), "line 4 has a token or a key for the second time"},
+		"a key twice":       {row("ci", "admin = true\nadmin = false"), "line 4 has a token or a key for the second time"},
+		"no boolean":        {row("ci", `admin = "yes"`), "admin: "},
 		"nothing":           {"", "no tokens"},
 		"no table":          {`ci = "secret-x"`, "want a table"},
 		"a plain token":     {"[ci]\ntoken = \"secret-x\"", `unknown key "token"`},
