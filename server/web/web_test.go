@@ -298,6 +298,9 @@ func TestALostStreamIsTakenUpAgain(t *testing.T) {
 			t.Fatalf("%v after %s", err, text)
 		}
 	}
+	if !strings.HasPrefix(text, "id: ") || strings.Contains(text, "event: prime") {
+		t.Errorf("the stream begins with what clients don't know: %s", text)
+	}
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, "id: "); ok {
 			id = strings.TrimSpace(value)

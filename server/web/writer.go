@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -54,8 +55,15 @@ func (w *writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // a test's recorder has none
-	return w.ResponseWriter.Write(p)
+	event := bytes.TrimPrefix(p, prime)
+	n, err := w.ResponseWriter.Write(event)
+	return n + len(p) - len(event), err
 }
+
+// prime is how the SDK names the event without data that begins a stream: an ID to go on
+// from. The specification gives it no name, and clients complain of events whose name
+// they don't know.
+var prime = []byte("event: prime\n")
 
 // Flush is for who asks for it by its name.
 func (w *writer) Flush() {
