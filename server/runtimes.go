@@ -30,13 +30,15 @@ type runtimeInfo struct {
 	Wall        string            `json:"wall"`        // The kernel's wall around programs: namespaces, landlock, deno or none
 }
 
-func (s *Server) listRuntimes(_ context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
-	out := s.runtimes()
-	return answer(out, out.text(s.limits)), nil
+func (s *Server) listRuntimes(ctx context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
+	out, limits := s.runtimes(clientOf(ctx))
+	return answer(out, out.text(limits)), nil
 }
 
-func (s *Server) runtimes() runtimesOutput {
-	l := s.limits
+// runtimes is what programs of a client have.
+func (s *Server) runtimes(client string) (runtimesOutput, job.Limits) {
+	l, terms := s.limits, s.o.Supervisor.TermsOf(client)
+	l.Timeout, l.MaxTimeout = min(l.Timeout, terms.Timeout), terms.Timeout
 	out := runtimesOutput{
 		Rillbox: s.o.Version,
 		Offline: s.o.Offline,
@@ -61,12 +63,15 @@ func (s *Server) runtimes() runtimesOutput {
 	for _, t := range s.o.Supervisor.Toolchains() {
 		d := t.Describe()
 		info := runtimeInfo{job.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
+		if most := terms.Permissions[d.Languages[0].Name]; most != nil {
+			info.Permissions = most
+		}
 		if info.Versions == nil {
 			info.Versions = map[string]string{}
 		}
 		out.Runtimes = append(out.Runtimes, info)
 	}
-	return out
+	return out, l
 }
 
 func (o runtimesOutput) text(l job.Limits) string {

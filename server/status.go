@@ -30,8 +30,9 @@ type Client struct {
 // Status says how the server is to one of its clients. With all, it names the others, too.
 func (s *Server) Status(client string, all bool) Status {
 	load, of := s.o.Supervisor.Load(), s.o.Supervisor.LoadOf()
+	runtimes, _ := s.runtimes(client)
 	status := Status{
-		runtimesOutput: s.runtimes(), Identity: client,
+		runtimesOutput: runtimes, Identity: client,
 		Running: load.Running, Waiting: load.Waiting, Warm: []int{}, Yours: of[client],
 	}
 	if s.o.Lookups != nil {

@@ -250,7 +250,7 @@ func (s *Supervisor) quota(client string) *workspace.Quota {
 
 // add takes a session in, within the limits.
 func (s *Supervisor) add(o *openSession) error {
-	of, most := len(s.sessionsOf(o.request.Client)), s.termsOf(o.request.Client).Sessions
+	of, most := len(s.sessionsOf(o.request.Client)), s.TermsOf(o.request.Client).Sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -136,7 +136,7 @@ func (s *Supervisor) Run(ctx context.Context, p job.Program, c Call) (job.Result
 
 // run runs a program, in a session or, without one, on its own.
 func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSession) (result job.Result, err error) {
-	engine, p, err := s.admit(p, s.termsOf(c.Client))
+	engine, p, err := s.admit(p, s.TermsOf(c.Client))
 	if err != nil {
 		return job.Result{}, err
 	}

@@ -24,8 +24,8 @@ type Terms struct {
 // before the first run, and of must not call back.
 func (s *Supervisor) SetTerms(of func(client string) Terms) { s.terms = of }
 
-// termsOf are a client's, complete.
-func (s *Supervisor) termsOf(client string) Terms {
+// TermsOf are a client's, complete.
+func (s *Supervisor) TermsOf(client string) Terms {
 	var t Terms
 	if s.terms != nil {
 		t = s.terms(client)
@@ -39,6 +39,6 @@ func (s *Supervisor) termsOf(client string) Terms {
 }
 
 func (s *Supervisor) mostOf(client string) (running, waiting int) {
-	t := s.termsOf(client)
+	t := s.TermsOf(client)
 	return t.Running, t.Waiting
 }
