@@ -101,10 +101,14 @@ func (t *tokens) readFile() ([]byte, error) {
 	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
 		return nil, fmt.Errorf("auth_tokens: %s: %w", t.path, err)
 	}
+	others := uint32(0o077)
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(t.path) == filepath.Clean(dir) {
+		others = 0o007 // systemd lets the service read it by an ACL, whose mask is where the group's mode is
+	}
 	switch {
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, fmt.Errorf("auth_tokens: %s is no file", t.path)
-	case stat.Mode&0o077 != 0:
+	case uint32(stat.Mode)&others != 0:
 		return nil, fmt.Errorf("auth_tokens: others can use %s (its mode is %04o): run chmod 600 on it", t.path, stat.Mode&0o777)
 	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("auth_tokens: %s belongs to another user (%d), who could change it: run chown on it", t.path, stat.Uid)

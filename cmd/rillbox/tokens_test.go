@@ -171,4 +171,15 @@ func TestATokensFileIsOnesOwn(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
+	a.config.HTTP.Tokens = path
+	t.Setenv("CREDENTIALS_DIRECTORY", dir) // of systemd, which has more ways to say whose a file is
+	if _, err := a.openTokens(testTools); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(path, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.openTokens(testTools); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Error(err)
+	}
 }
