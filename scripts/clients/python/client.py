@@ -1,16 +1,16 @@
 """Runs the shared programs through the official Python MCP SDK.
 
-client.py ERA SERVER PROGRAMS.json RESULTS.json [WORD]
+client.py VERSION SERVER PROGRAMS.json WORD [RESULTS.json]
 
-ERA is "auto" for the newest version of the protocol, or "legacy". SERVER is a URL, or
-the program that is started as `SERVER serve`. Prints one line per program, then "N passed,
-N failed".
-With WORD, only the programs that have it in their name are run.
-RESULTS.json is written by a first run. When it is there, each program must give
-the same result again.
+The SDK is the one installed, of its first generation (1.x) or its second. VERSION is that
+of the protocol which must come of the negotiation. SERVER is a URL, or the program that is
+started as `SERVER serve`. Prints one line per program, then "N passed, N failed". Only
+programs and checks that have WORD in their name are run.
 
-With RILLBOX_OFFLINE=1, of the programs only those in Python are run, as those in
-JavaScript are by the TypeScript client, and of the checks those about packages.
+With RESULTS.json, all programs in Python are run, and those that every client runs; else
+only these. The file is written by a first run. When it is there, each program must give the
+same result again. With RILLBOX_OFFLINE=1, only programs in Python are run, and of the checks
+those about packages.
 """
 
 import asyncio
@@ -19,16 +19,31 @@ import json
 import os
 import re
 import sys
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 
-from mcp import Client, StdioServerParameters
+from mcp import StdioServerParameters, types
+
+SDK = version("mcp")
+FIRST = SDK.startswith("1.")
+if FIRST:
+    from mcp import ClientSession, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+else:
+    from mcp import Client
+
+# What of a program's entry is not sent.
+NOT_ARGUMENTS = {"name", "every", "offline", "expect"}
 
 # What is measured, and so differs from one run to the next.
 MEASURED = {"duration_ms", "cpu_ms", "peak_memory_bytes", "execution_id"}
 
 
-# Seconds, far more than anything here takes: a hang is a failure.
-PATIENCE = 300
+# Seconds, far more than anything here takes, and less than the server lets a program run:
+# a hang is a failure.
+PATIENCE = 200
 
 
 # Cells of an analysis: a summary, and a drawing of it as a picture and as SVG.
@@ -96,12 +111,13 @@ def compare(got, want, what):
 
 def judge(expect, result, heard):
     """Compare a tool's answer, and the progress heard meanwhile, with a program's expect."""
-    text = "\n".join(part.text for part in result.content)
-    structured = result.structured_content
+    text = "\n".join(part["text"] for part in result["content"])
+    structured = result.get("structuredContent")
     check(structured is not None, f"no structured result, but the text {text!r}")
     status = expect.get("status", "completed")
     check(structured["status"] == status, f"status is not {status}: {text}")
-    check(bool(result.is_error) == (status != "completed"), f"isError is {result.is_error}")
+    failed = result.get("isError", False)
+    check(failed == (status != "completed"), f"isError is {failed}")
     for name in ("result", "exit_code", "stdout", "stderr", "truncated"):
         if name in expect:
             compare(structured.get(name), expect[name], name)
@@ -129,6 +145,28 @@ def judge_progress(wanted, heard):
         rest.pop(0)
 
 
+@asynccontextmanager
+async def connected(server, wanted):
+    """Give a client of SERVER, and the version of the protocol that it speaks."""
+    if not server.startswith("http"):
+        server = StdioServerParameters(command=server, args=["serve"], env=dict(os.environ))
+    if not FIRST:
+        async with Client(server, mode="legacy" if wanted < "2026" else "auto") as client:
+            yield client, client.protocol_version
+        return
+    open_door = streamable_http_client if isinstance(server, str) else stdio_client
+    async with (
+        open_door(server) as (incoming, outgoing, *_),
+        ClientSession(incoming, outgoing) as client,
+    ):
+        yield client, (await client.initialize()).protocolVersion
+
+
+def wire(answer):
+    """Return an answer as it is in the protocol's JSON, which is the same for all SDKs."""
+    return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
 class Calls:
     """Tool calls of one session."""
 
@@ -143,35 +181,42 @@ class Calls:
             if on_progress:
                 on_progress(message)
 
-        result = await self.client.call_tool(tool, arguments, PATIENCE, listen)
-        return result, heard
+        patience = timedelta(seconds=PATIENCE) if FIRST else PATIENCE
+        result = await self.client.call_tool(tool, arguments, patience, listen)
+        return wire(result), heard
+
+    async def ask(self, tool, **arguments):
+        result, _ = await self.call(tool, arguments)
+        check(not result.get("isError"), result["content"][0]["text"])
+        return result
 
     async def run(self, program):
-        arguments = {k: v for k, v in program.items() if k not in ("name", "expect", "offline")}
+        arguments = {k: v for k, v in program.items() if k not in NOT_ARGUMENTS}
         arguments["code"] = "\n".join(program["code"])
         result, heard = await self.call("run_code", arguments)
         judge(program["expect"], result, heard)
-        return lasting(result.structured_content)
+        return lasting(result["structuredContent"])
 
     # What is not a program: each is a check of its own.
 
     async def tools_are_described(self):
-        tools = {tool.name: tool for tool in (await self.client.list_tools()).tools}
+        tools = {tool["name"]: tool for tool in wire(await self.client.list_tools())["tools"]}
         want = {"run_code", "install_packages", "list_runtimes", "cancel_execution"}
         want |= {"create_session", "reset_session", "destroy_session", "list_sessions"}
         want |= {"read_file", "write_file", "list_files", "delete_file"}
         check(set(tools) == want, f"the tools are {set(tools)}")
-        for tool in tools.values():
-            check(tool.title and tool.description and tool.output_schema, f"{tool.name} is bare")
+        for name, tool in tools.items():
+            for part in ("title", "description", "outputSchema"):
+                check(tool.get(part), f"{name} has no {part}")
 
     async def runtimes_have_versions(self):
         result, _ = await self.call("list_runtimes", {})
         versions = {}
-        for runtime in result.structured_content["runtimes"]:
+        for runtime in result["structuredContent"]["runtimes"]:
             versions |= runtime["versions"]
         for name in ("deno", "v8", "typescript", "python", "pyodide"):
             check(name in versions, f"no version of {name} in {versions}")
-        offline = result.structured_content["offline"]
+        offline = result["structuredContent"]["offline"]
         check(offline == (os.environ.get("RILLBOX_OFFLINE") == "1"), f"offline is {offline}")
 
     async def wrong_arguments_are_explained(self):
@@ -184,15 +229,14 @@ class Calls:
             ({"language": "js", "code": "1", "permissions": ["--allow-net"]}, "--allow-net"),
         ):
             result, _ = await self.call("run_code", arguments)
-            text = result.content[0].text
-            check(result.is_error and want in text, f"{arguments} gave {text!r}")
+            text = result["content"][0]["text"]
+            check(result.get("isError") and want in text, f"{arguments} gave {text!r}")
 
     async def packages_are_installed(self):
         for language, package, name in (("js", "lodash", "lodash"), ("py", "attrs", "attrs")):
             arguments = {"language": language, "packages": [package]}
-            result, _ = await self.call("install_packages", arguments)
-            check(not result.is_error, result.content[0].text)
-            names = [p["name"] for p in result.structured_content["packages"]]
+            result = await self.ask("install_packages", **arguments)
+            names = [p["name"] for p in result["structuredContent"]["packages"]]
             check(name in names, f"{package} resolved to {names}")
 
     async def cancel_execution_ends_a_run(self):
@@ -208,34 +252,40 @@ class Calls:
             )
             await asyncio.wait([run, started], return_when=asyncio.FIRST_COMPLETED)
             check(started.done(), f"{language}: no execution began: {run}")
-            answer, _ = await self.call("cancel_execution", {"execution_id": started.result()})
-            check(not answer.is_error, answer.content[0].text)
+            await self.ask("cancel_execution", execution_id=started.result())
             result, _ = await run
-            status = result.structured_content["status"]
-            check(status == "cancelled" and result.is_error, f"{language}: status {status}")
+            status = result["structuredContent"]["status"]
+            check(status == "cancelled" and result["isError"], f"{language}: status {status}")
 
-    async def a_cancelled_call_leaves_the_session_well(self):
+    async def a_cancelled_call_ends_its_run(self):
+        """The session's next run is answered, so the one before no longer goes on.
+
+        If that could not be interrupted, its process was killed, and the answer says so.
+        """
+        made = await self.ask("create_session", language="js")
+        session = {"session_id": made["structuredContent"]["session_id"]}
         started = asyncio.Event()
-        call = self.call(
-            "run_code", {"language": "js", "code": "for (;;);"}, lambda _message: started.set()
-        )
-        run = asyncio.create_task(call)
+        number = getattr(self.client, "_request_id", None)
+        endless = {"code": "for (;;);", **session}
+        run = asyncio.create_task(self.call("run_code", endless, lambda _message: started.set()))
         await asyncio.wait_for(started.wait(), PATIENCE)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-        result, _ = await self.call("run_code", {"language": "js", "code": "export default 1"})
-        check(result.structured_content["result"] == 1, result.content[0].text)
+        if FIRST:  # which leaves it to the program to tell the server
+            gone = types.CancelledNotificationParams(requestId=number)
+            said = types.CancelledNotification(method="notifications/cancelled", params=gone)
+            await self.client.send_notification(types.ClientNotification(said))
+        result, _ = await self.call("run_code", {"code": "1 + 1", **session})
+        status = result["structuredContent"]["status"]
+        check(status in ("completed", "crashed"), result["content"][0]["text"])
+        await self.ask("destroy_session", **session)
 
     async def an_analysis_in_steps(self):
         """A CSV of 100,000 rows: written, summarised, drawn, saved, read back."""
 
-        async def ask(tool, **arguments):
-            result, _ = await self.call(tool, arguments)
-            check(not result.is_error, result.content[0].text)
-            return result
-
+        ask = self.ask
         made = await ask("create_session", language="python")
-        session = {"session_id": made.structured_content["session_id"]}
+        session = {"session_id": made["structuredContent"]["session_id"]}
         rows = "".join(f"{n},{n % 7},{n * n % 1000}\n" for n in range(100_000))
         await ask("write_file", path="data/in.csv", content="n,group,value\n" + rows, **session)
         await ask("run_code", code=SUMMARY, **session)
@@ -243,16 +293,16 @@ class Calls:
             "run_code", code="[list(total) for total in sorted(totals.items())]", **session
         )
         totals = [[g, sum(n * n % 1000 for n in range(g, 100_000, 7))] for g in range(7)]
-        compare(result.structured_content["result"], totals, "totals")
+        compare(result["structuredContent"]["result"], totals, "totals")
         drawn = await ask("run_code", code=DRAWING, **session)
-        kinds = {part.type for part in drawn.content}
+        kinds = {part["type"] for part in drawn["content"]}
         check({"image", "resource_link"} <= kinds, f"the drawing's content is {kinds}")
-        paths = {f["path"]: f for f in drawn.structured_content["files"]}
+        paths = {f["path"]: f for f in drawn["structuredContent"]["files"]}
         check({"bars.png", "bars.svg"} == set(paths), f"the files are {paths}")
         picture = await ask("read_file", path="bars.png", **session)
-        check(picture.content[-1].type == "image", f"read_file gave {picture.content}")
-        svg = await self.client.read_resource(paths["bars.svg"]["uri"])
-        check(svg.contents[0].text.startswith("<svg"), svg.contents[0].text[:80])
+        check(picture["content"][-1]["type"] == "image", f"read_file gave {picture['content']}")
+        svg = wire(await self.client.read_resource(paths["bars.svg"]["uri"]))["contents"][0]
+        check(svg["text"].startswith("<svg"), svg["text"][:80])
         await ask("destroy_session", **session)
 
     async def runs_at_once_do_not_mix(self):
@@ -261,7 +311,7 @@ class Calls:
                 f"console.log({n}); await new Promise((r) => setTimeout(r, 200)); console.log({n})"
             )
             result, heard = await self.call("run_code", {"language": "js", "code": code})
-            compare(result.structured_content["stdout"], f"{n}\n{n}\n", "stdout")
+            compare(result["structuredContent"]["stdout"], f"{n}\n{n}\n", "stdout")
             for _, message in heard[1:]:
                 check(
                     message.removeprefix("stdout: ").strip("\n") in (f"{n}", f"{n}\n{n}"), message
@@ -270,10 +320,10 @@ class Calls:
         await asyncio.gather(*(one(n) for n in range(6)))
 
 
-async def main(era, server, programs_file, results_file, word=""):
+async def main(wanted, server, programs_file, word, results_file=None):
     programs = json.loads(Path(programs_file).read_text())["programs"]
-    results = Path(results_file)
-    earlier = json.loads(results.read_text()) if results.exists() else None
+    results = Path(results_file) if results_file else None
+    earlier = json.loads(results.read_text()) if results and results.exists() else None
     offline = os.environ.get("RILLBOX_OFFLINE") == "1"
     passed = failed = 0
     now = {}
@@ -281,15 +331,14 @@ async def main(era, server, programs_file, results_file, word=""):
     async def report(name, work):
         nonlocal passed, failed
         try:
-            outcome = await work
+            await work
         except Exception as e:
             failed += 1
             kind = "" if isinstance(e, Wrong) else f"{type(e).__name__}: "
             print(f"FAIL  {name}: {kind}{e}", flush=True)
-            return None
+            return
         passed += 1
         print(f"ok    {name}", flush=True)
-        return outcome
 
     async def run_and_compare(calls, program):
         outcome = now[program["name"]] = await calls.run(program)
@@ -297,32 +346,40 @@ async def main(era, server, programs_file, results_file, word=""):
             was = earlier.get(program["name"])
             check(outcome == was, f"the result was {was}, and is {outcome}")
 
-    if server.startswith("http"):  # what a program gives does not depend on the door
-        programs = list({p["language"]: p for p in reversed(programs)}.values())
-    else:
-        server = StdioServerParameters(command=server, args=["serve"], env=dict(os.environ))
-    async with Client(server, mode=era) as client:
-        print(f"# Python SDK, protocol {client.protocol_version}", flush=True)
+    async with connected(server, wanted) as (client, spoken):
+        door = "HTTP" if server.startswith("http") else "stdio"
+        print(f"# Python SDK {SDK}, {door}, protocol {wanted}", flush=True)
         calls = Calls(client)
+
+        async def the_protocol_is_as_wanted():
+            compare(spoken, wanted, "the protocol")
+
         for program in programs:
-            again = program["language"].startswith("py") and program.get("offline", True)
-            if word in program["name"] and (again or not offline):
+            mine = program["language"].startswith("py")
+            if offline:
+                chosen = mine and program.get("offline", True)
+            else:
+                chosen = program.get("every") or (mine and results)
+            if chosen and word in program["name"]:
                 await report(program["name"], run_and_compare(calls, program))
-        extras = [calls.runtimes_have_versions, calls.packages_are_installed]
+        checks = [the_protocol_is_as_wanted, calls.runtimes_have_versions]
+        if results:
+            checks.append(calls.packages_are_installed)
         if not offline:
-            extras += [
+            checks += [
                 calls.tools_are_described,
                 calls.wrong_arguments_are_explained,
                 calls.cancel_execution_ends_a_run,
-                calls.a_cancelled_call_leaves_the_session_well,
+                calls.a_cancelled_call_ends_its_run,
                 calls.an_analysis_in_steps,
                 calls.runs_at_once_do_not_mix,
             ]
-        for extra in extras:
-            if word in extra.__name__.replace("_", " "):
-                await report(extra.__name__.replace("_", " "), extra())
+        for one in checks:
+            name = one.__name__.replace("_", " ")
+            if word in name:
+                await report(name, one())
 
-    if earlier is None and not word:
+    if results and earlier is None and not word:
         results.write_text(json.dumps(now, indent=1, sort_keys=True))
     print(f"{passed} passed, {failed} failed")
     return failed > 0
