@@ -109,7 +109,7 @@ func launchOf(t *testing.T, e *Engine, p job.Program) launch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := e.planner.Plan(t.Context(), e.deno, e.options.Permissions, wanted.Roots, modules.Terms{}, func(job.Event) {})
+	plan, err := e.planner.Plan(t.Context(), e.deno, e.options.Permissions, e.options.Policy, wanted.Roots, modules.Terms{}, func(job.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

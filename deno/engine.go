@@ -123,6 +123,16 @@ func (o *Options) Open() (walls permission.Walls, err error) {
 	return walls, err
 }
 
+// Narrowed is the policy for a client that has one of its own. A minimum release age of its
+// is no shorter than what holds without.
+func (o *Options) Narrowed(own job.PackagePolicy) egress.Policy {
+	age := own.MinReleaseAge
+	if age > 0 && o.Policy.MinReleaseAge == 0 {
+		age = max(age, modules.DefaultAge)
+	}
+	return o.Policy.Narrow(egress.Policy{Allow: own.AllowPackages, Deny: own.DenyPackages, NoFetch: own.CacheOnly, MinReleaseAge: age})
+}
+
 // Describe says what the engine is.
 func (e *Engine) Describe() job.Description {
 	return job.Description{
@@ -156,8 +166,12 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 }
 
 // Install fetches packages into the cache.
-func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
-	wanted, err := modules.Resolve(nil, packages)
+func (e *Engine) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
+	permissions, err := e.options.Permissions.Narrow(p.Most)
+	if err != nil {
+		return nil, job.Refuse("%v", err)
+	}
+	wanted, err := modules.Resolve(nil, p.Packages)
 	if err != nil {
 		return nil, &modules.PackageError{Text: err.Error()}
 	}
@@ -167,11 +181,11 @@ func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.E
 	if err := e.locate(ctx, emit); err != nil {
 		return nil, err
 	}
-	p, err := e.planner.Plan(ctx, e.deno, e.options.Permissions, wanted.Roots, modules.Terms{}, emit)
+	plan, err := e.planner.Plan(ctx, e.deno, permissions, e.options.Narrowed(p.Policy), wanted.Roots, modules.Terms{}, emit)
 	if err != nil {
 		return nil, err
 	}
-	return p.Packages, nil
+	return plan.Packages, nil
 }
 
 func (e *Engine) locateOptions(emit func(job.Event)) binary.LocateOptions {

@@ -15,7 +15,7 @@ import (
 // TestNativeCode: packages with native code say which permission it needs, and work
 // where that was granted, behind every wall; so do those that start a program of theirs.
 func TestNativeCode(t *testing.T) {
-	_, err := newEngine(t, "").Install(t.Context(), []string{"lightningcss@1.33.0"}, ignore)
+	_, err := newEngine(t, "").Install(t.Context(), job.Program{Packages: []string{"lightningcss@1.33.0"}}, ignore)
 	cachetest.NeedNetwork(t, err)
 	for _, row := range []struct{ flag, imports, use, value, refusal string }{
 		{

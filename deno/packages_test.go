@@ -439,10 +439,10 @@ func TestPackageErrors(t *testing.T) {
 			t.Errorf("%s: have %s %+v, want %q", code, got.Status, got.Error, want)
 		}
 	}
-	if _, err := e.Install(t.Context(), []string{"file:///etc/passwd"}, ignore); err == nil || !strings.Contains(err.Error(), "file of this machine") {
+	if _, err := e.Install(t.Context(), job.Program{Packages: []string{"file:///etc/passwd"}}, ignore); err == nil || !strings.Contains(err.Error(), "file of this machine") {
 		t.Errorf("installing a file: %v", err)
 	}
-	packages, err := e.Install(t.Context(), []string{"left@1"}, ignore)
+	packages, err := e.Install(t.Context(), job.Program{Packages: []string{"left@1"}}, ignore)
 	if want := []job.Package{{Name: "left", Version: "1.0.0", Source: "npm"}}; err != nil || !slices.Equal(packages, want) {
 		t.Errorf("installing: %v, %v", packages, err)
 	}
@@ -450,7 +450,7 @@ func TestPackageErrors(t *testing.T) {
 
 func TestRealPackages(t *testing.T) {
 	e := newEngine(t, "")
-	_, err := e.Install(t.Context(), []string{"lodash@4", "chalk@5", "dayjs@1", "uuid@11", "nanoid@5", "zod@3", "react@19", "react-dom@19", "ms@2", "semver@7", "debug@4", "yaml@2"}, ignore)
+	_, err := e.Install(t.Context(), job.Program{Packages: []string{"lodash@4", "chalk@5", "dayjs@1", "uuid@11", "nanoid@5", "zod@3", "react@19", "react-dom@19", "ms@2", "semver@7", "debug@4", "yaml@2"}}, ignore)
 	cachetest.NeedNetwork(t, err)
 	for _, test := range []struct {
 		language job.Language

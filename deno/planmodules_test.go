@@ -44,13 +44,13 @@ func TestPlansOfEarlierVersions(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(planted, 0o700), os.WriteFile(filepath.Join(planted, "package.json"), []byte("{}"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		key := modules.NewFetcher(e.planner, binary, e.options.Permissions, roots, nil).Key()
+		key := modules.NewFetcher(e.planner, binary, e.options.Permissions, e.options.Policy, roots, nil).Key()
 		key = regexp.MustCompile(" form [0-9]+").ReplaceAllString(key, "") // as it was then
 		if _, err := c.Put(t.Context(), "plan", key, strings.NewReader(`{"lock":{},"digests":{}}`)); err != nil {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"old": "npm:old: an earlier version of Rillbox left it in the cache", "new": "npm:new is not in the cache"} {
-			_, err = e.planner.Plan(t.Context(), binary, e.options.Permissions, []modules.Specifier{{Scheme: "npm", Name: name}}, modules.Terms{}, func(job.Event) {})
+			_, err = e.planner.Plan(t.Context(), binary, e.options.Permissions, e.options.Policy, []modules.Specifier{{Scheme: "npm", Name: name}}, modules.Terms{}, func(job.Event) {})
 			var missing *modules.PackageError
 			if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || egress.IsOffline(err) != row.offline {
 				t.Errorf("%+v, %s: %v", row, name, err)

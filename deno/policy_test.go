@@ -144,7 +144,7 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 		for _, row := range rows {
 			refused(t, state+", "+row.name, run(t, denying, row.program), row.want...)
 		}
-		if _, err := denying.Install(t.Context(), []string{"left"}, ignore); err == nil || !strings.Contains(err.Error(), evil) {
+		if _, err := denying.Install(t.Context(), job.Program{Packages: []string{"left"}}, ignore); err == nil || !strings.Contains(err.Error(), evil) {
 			t.Errorf("%s: installing: %v", state, err)
 		}
 		if state == "never fetched" {
@@ -161,6 +161,17 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 				}
 			}
 		}
+	}
+
+	// A client's own policy is as good as the operator's, with all in the cache.
+	own := job.PackagePolicy{DenyPackages: policy.Deny}
+	everybodys := newEngine(t, "", ownCache(t, dir, false), imports)
+	for _, row := range rows {
+		row.program.Policy = own
+		refused(t, "a client's own, "+row.name, run(t, everybodys, row.program), row.want...)
+	}
+	if _, err := everybodys.Install(t.Context(), job.Program{Packages: []string{"left"}, Policy: own}, ignore); err == nil || !strings.Contains(err.Error(), evil) {
+		t.Errorf("a client's own: installing: %v", err)
 	}
 
 	// What is allowed still works, and nothing that the program makes up leads
@@ -189,6 +200,9 @@ func TestDeniedPackagesAreRefused(t *testing.T) {
 	}
 	if unasked := run(t, open, job.Program{Code: code}); string(unasked.Value) != "["+allowed+strings.Repeat(`,"refused"`, 8)+"]" {
 		t.Errorf("what others asked for is there: have %s %+v", unasked.Value, unasked.Error)
+	}
+	if held := run(t, open, job.Program{Code: code, Policy: own}); string(held.Value) != "["+allowed+strings.Repeat(`,"refused"`, 8)+"]" {
+		t.Errorf("with a client's own: have %s %+v", held.Value, held.Error)
 	}
 	held := run(t, newEngine(t, "", ownCache(t, dir, false), imports, withPolicy(policy)), job.Program{Code: code})
 	if want := "[" + allowed + strings.Repeat(`,"refused"`, 8) + "]"; string(held.Value) != want {
@@ -399,7 +413,7 @@ func TestImportsStayOnTheListOfHosts(t *testing.T) {
 
 func TestRefusedPackagesAreToldAsPackageErrors(t *testing.T) {
 	e := newEngine(t, "", ownCache(t, t.TempDir(), true), withPolicy(egress.Policy{Deny: []string{"evil"}}))
-	_, err := e.Install(t.Context(), []string{"evil"}, ignore)
+	_, err := e.Install(t.Context(), job.Program{Packages: []string{"evil"}}, ignore)
 	var missing *modules.PackageError
 	if !errors.As(err, &missing) || egress.IsOffline(err) || !slices.Contains(strings.Fields(err.Error()), "denied") {
 		t.Errorf("have %v", err)

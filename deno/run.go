@@ -62,7 +62,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	var installing time.Duration
 	if len(wanted.Roots) > 0 {
 		began := time.Now()
-		install, err = e.planner.Plan(ctx, e.deno, permissions, wanted.Roots, modules.TermsOf(p.Manifest), emit)
+		install, err = e.planner.Plan(ctx, e.deno, permissions, e.options.Narrowed(p.Policy), wanted.Roots, modules.TermsOf(p.Manifest), emit)
 		installing = time.Since(began)
 		if err != nil {
 			return unplanned(err, installing)

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"rillbox/cache/egress"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -42,6 +43,7 @@ type session struct {
 	language job.Language
 	// permissions are those for imports; what the guest may do was decided at the start.
 	permissions permission.Permissions
+	policy      egress.Policy
 	child       *sandbox.Child
 	inspector   *inspector
 	object      string // names session.ts's Session
@@ -73,7 +75,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 		return nil, err
 	}
 	s := &session{
-		engine: e, language: o.Language, permissions: granted,
+		engine: e, language: o.Language, permissions: granted, policy: e.options.Narrowed(o.Policy),
 		ended:    make(chan struct{}),
 		pauses:   pauses{at: make(chan bool, 1), resumed: make(chan struct{}, 1), internal: map[string]bool{}, guest: fileURL(e.guest)},
 		packages: packages{exact: map[string]string{}},

@@ -51,7 +51,7 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 	roots := slices.DeleteFunc(slices.Clone(r.Roots), func(root modules.Specifier) bool { return s.packages.exact[root.String()] != "" })
 	var w cellPackages
 	if len(roots) > 0 {
-		p, err := s.engine.planner.Plan(ctx, s.engine.deno, s.permissions, roots, modules.Terms{}, emit)
+		p, err := s.engine.planner.Plan(ctx, s.engine.deno, s.permissions, s.policy, roots, modules.Terms{}, emit)
 		if err != nil {
 			return cellPackages{}, err
 		}

@@ -43,8 +43,8 @@ const (
 )
 
 // buildKey describes all that decides what a source is built to.
-func (rt *runtime) buildKey(archive gateway.File) string {
-	return fmt.Sprintf("%s/%s/%s/%s", rt.key, rt.origin, rt.policy, digest(archive.Name, archive.Version, archive.Filename, archive.SHA256))
+func (rt *runtime) buildKey(policy egress.Policy, archive gateway.File) string {
+	return fmt.Sprintf("%s/%s/%s/%s", rt.key, rt.origin, policyKey(policy), digest(archive.Name, archive.Version, archive.Filename, archive.SHA256))
 }
 
 // newBuilder makes the engine of builds.
@@ -67,13 +67,16 @@ func (e *Engine) newBuilder() (*Engine, error) {
 }
 
 // buildWheel is the gateway's Builder.
-func (e *Engine) buildWheel(ctx context.Context, rt *runtime, archive gateway.File, fetch func() (string, error), tell func(stage string, done, total int64)) (path string, fresh bool, err error) {
-	key := rt.buildKey(archive)
+func (e *Engine) buildWheel(ctx context.Context, rt *runtime, policy egress.Policy, archive gateway.File, fetch func() (string, error), tell func(stage string, done, total int64)) (path string, fresh bool, err error) {
+	key := rt.buildKey(policy, archive)
+	if e.cacheOnly(policy) && !e.o.Cache.Has(builtKind, key) {
+		key += "/cache"
+	}
 	path, hit, err := e.o.Cache.GetOrPut(ctx, builtKind, key, func(ctx context.Context, w io.Writer) error {
 		if why := e.unbuilt(key); why != "" {
 			return &gateway.UnbuiltError{Text: why}
 		}
-		lasting, err := e.build(ctx, archive, fetch, tell, w)
+		lasting, err := e.build(ctx, policy, archive, fetch, tell, w)
 		if unbuilt, ok := errors.AsType[*gateway.UnbuiltError](err); ok && lasting {
 			e.keepUnbuilt(ctx, key, unbuilt.Text)
 		}
@@ -117,7 +120,7 @@ func (e *Engine) keepUnbuilt(ctx context.Context, key, why string) {
 
 // build writes the wheel of a source archive. An *gateway.UnbuiltError says why there is
 // none, and lasting that it would be so again.
-func (e *Engine) build(ctx context.Context, archive gateway.File, fetch func() (string, error), tell func(stage string, done, total int64), w io.Writer) (lasting bool, err error) {
+func (e *Engine) build(ctx context.Context, policy egress.Policy, archive gateway.File, fetch func() (string, error), tell func(stage string, done, total int64), w io.Writer) (lasting bool, err error) {
 	path, err := fetch()
 	if err != nil {
 		return false, err
@@ -151,7 +154,7 @@ func (e *Engine) build(ctx context.Context, archive gateway.File, fetch func() (
 	stage := fmt.Sprintf("building %s from source", what)
 	tell(stage, 0, 0)
 	program := job.Program{Language: job.Python, Name: "build.py", Code: buildProgram}
-	result, err := builder.Run(ctx, program, job.Streams{Stdin: input, Emit: func(event job.Event) {
+	result, err := builder.runUnder(ctx, policy, program, job.Streams{Stdin: input, Emit: func(event job.Event) {
 		switch {
 		case event.Kind != job.Stage:
 		case event.Total > 0 && event.Done == event.Total:

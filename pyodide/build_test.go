@@ -156,14 +156,14 @@ func TestEachBackend(t *testing.T) {
 		t.Errorf("offline, another program: value %s", r.Value)
 	}
 	// A plan whose wheel was trimmed is made anew.
-	p, err := offline.findPlan(offline.runtime, requirements{Packages: one.Packages, Imports: []string{"blegacy"}})
+	p, err := offline.findPlan(&worker{rt: offline.runtime, policy: offline.o.Policy}, requirements{Packages: one.Packages, Imports: []string{"blegacy"}})
 	if err != nil || p == nil || len(p.Files) != 1 {
 		t.Fatalf("the plan is %+v (%v)", p, err)
 	}
 	if err := offline.o.Cache.Remove("wheel", p.Files[0].SHA256); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := offline.findPlan(offline.runtime, requirements{Packages: one.Packages, Imports: []string{"blegacy"}}); p != nil || err != nil {
+	if p, err := offline.findPlan(&worker{rt: offline.runtime, policy: offline.o.Policy}, requirements{Packages: one.Packages, Imports: []string{"blegacy"}}); p != nil || err != nil {
 		t.Errorf("a plan whose wheel is gone is %+v (%v)", p, err)
 	}
 	if r := completed(t, offline, one); string(r.Value) != "2" {

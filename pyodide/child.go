@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"rillbox/cache/egress"
 	"rillbox/deno/modules"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
@@ -55,6 +56,7 @@ type childOptions struct {
 	// what is granted.
 	loan        string
 	permissions permission.Permissions // of the guest
+	policy      egress.Policy          // of the packages that it may use
 	// workspace is a directory that the guest may read and, unless readOnly,
 	// write, and the child's current one; empty for none.
 	workspace string
@@ -68,7 +70,7 @@ type childOptions struct {
 // another purpose is not for these options. Who waits for it is no part of that.
 func (o childOptions) purpose() string {
 	return fmt.Sprintf("%q", []any{
-		o.module, o.files, o.words, o.loan, o.permissions.Args(), o.workspace, fmt.Sprint(o.readOnly), fmt.Sprint(o.combined),
+		o.module, o.files, o.words, o.loan, o.permissions.Args(), o.policy.Key(), fmt.Sprint(o.policy.NoFetch), o.workspace, fmt.Sprint(o.readOnly), fmt.Sprint(o.combined),
 	})
 }
 

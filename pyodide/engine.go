@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"sync"
 
+	"rillbox/cache/egress"
 	"rillbox/deno"
 	"rillbox/deno/binary"
 	"rillbox/deno/permission"
@@ -142,8 +143,9 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
 
 // Install fetches packages into the cache, with what they need, and says what
 // they resolved to. None of their code runs.
-func (e *Engine) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
-	result, err := e.Run(ctx, job.Program{Language: job.Python, Packages: packages}, job.Streams{Emit: emit})
+func (e *Engine) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
+	packages := p.Packages
+	result, err := e.Run(ctx, p, job.Streams{Emit: emit})
 	switch {
 	case err != nil:
 		return nil, err
@@ -172,6 +174,11 @@ func (e *Engine) Describe() job.Description {
 
 // Run runs one program in a worker of its own.
 func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
+	return e.runUnder(ctx, e.o.Narrowed(p.Policy), p, streams)
+}
+
+// runUnder runs one program under a policy.
+func (e *Engine) runUnder(ctx context.Context, policy egress.Policy, p job.Program, streams job.Streams) (job.Result, error) {
 	permissions, err := e.o.Permissions.Narrow(p.Most, p.Permissions)
 	if err != nil {
 		return job.Result{}, job.Refuse("%v", err)
@@ -186,10 +193,11 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	if err != nil {
 		return job.Result{}, err
 	}
-	result, err := e.runOn(ctx, rt, permissions, p, streams)
+	options := childOptions{module: programModule, permissions: permissions, policy: policy, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined}
+	result, err := e.runOn(ctx, rt, options, p, streams)
 	if errors.Is(err, errNotLoaded) {
 		if fresh, ok := e.renew(ctx, rt, streams.Emit); ok {
-			return e.runOn(ctx, fresh, permissions, p, streams)
+			return e.runOn(ctx, fresh, options, p, streams)
 		}
 	}
 	return result, err
@@ -197,8 +205,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 
 // runOn runs one program in a warm worker, if one was made for exactly this, or in a
 // new one.
-func (e *Engine) runOn(ctx context.Context, rt *runtime, permissions permission.Permissions, p job.Program, streams job.Streams) (job.Result, error) {
-	options := childOptions{module: programModule, permissions: permissions, workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined}
+func (e *Engine) runOn(ctx context.Context, rt *runtime, options childOptions, p job.Program, streams job.Streams) (job.Result, error) {
 	var w *worker
 	warm := false
 	if options.purpose() == e.ahead().purpose() {

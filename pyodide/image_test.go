@@ -146,7 +146,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("log: %s", log.String())
 	}
 
-	plan, _ := e.findPlan(e.runtime, requirements{Packages: []string{}, Imports: []string{project}})
+	plan, _ := e.findPlan(&worker{rt: e.runtime, policy: e.o.Policy}, requirements{Packages: []string{}, Imports: []string{project}})
 	key := e.runtime.imageKey(plan.Files[0])
 	e = open(true)
 	image, err := e.o.Cache.Get(imageKind, key)
@@ -221,7 +221,7 @@ func TestImagesAreLentOneByOne(t *testing.T) {
 		p := python("import " + project)
 		completed(t, e, p)
 		e.jobs.Wait()
-		plan, _ := e.findPlan(e.runtime, requirements{Packages: []string{}, Imports: []string{project}})
+		plan, _ := e.findPlan(&worker{rt: e.runtime, policy: e.o.Policy}, requirements{Packages: []string{}, Imports: []string{project}})
 		image, err := e.o.Cache.Get(imageKind, e.runtime.imageKey(plan.Files[0]))
 		if err != nil {
 			t.Fatal(err)

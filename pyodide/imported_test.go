@@ -114,7 +114,7 @@ func TestImportedPackages(t *testing.T) {
 			if row.kind != planKind || row.want != "" || row.note != "" {
 				return
 			}
-			found, err := e.findPlan(&runtime{origin: "its own", policy: "its own"}, requirements{Imports: []string{"six"}})
+			found, err := e.findPlan(&worker{rt: &runtime{origin: "its own"}}, requirements{Imports: []string{"six"}})
 			if err != nil || found == nil || len(found.Files) != 1 || found.Files[0].Image != "" {
 				t.Errorf("%+v, %v", found, err)
 			}

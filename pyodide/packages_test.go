@@ -194,14 +194,14 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	e := newEngine(t)
-	packages, err := e.Install(t.Context(), []string{"six==1.17.0"}, func(job.Event) {})
+	packages, err := e.Install(t.Context(), job.Program{Packages: []string{"six==1.17.0"}}, func(job.Event) {})
 	if err != nil && strings.Contains(err.Error(), "network is not reachable") {
 		cachetest.NeedNetwork(t, fmt.Errorf("%w: %w", egress.ErrOffline, err))
 	}
 	if err != nil || len(packages) != 1 || packages[0].Name != "six" || packages[0].Version != "1.17.0" {
 		t.Errorf("%+v, %v", packages, err)
 	}
-	if _, err := e.Install(t.Context(), []string{"this-package-does-not-exist-xyz"}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "there is no package") {
+	if _, err := e.Install(t.Context(), job.Program{Packages: []string{"this-package-does-not-exist-xyz"}}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "there is no package") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -273,7 +273,7 @@ func TestDistributionPackages(t *testing.T) {
 // indexWheel fetches a wheel of a project whose name has part in it.
 func indexWheel(t *testing.T, e *Engine, project, part string) (name string, content []byte) {
 	t.Helper()
-	grant := e.runtime.gateway.Grant(e.runtime.gateway.Addr())
+	grant := e.runtime.gateway.Grant(e.runtime.gateway.Addr(), e.o.Policy)
 	defer grant.Close()
 	get := func(url string) []byte {
 		resp, err := http.Get(url)

@@ -60,8 +60,8 @@ func (r requirements) termsKey() []string {
 }
 
 // planKey describes all that decides what requirements resolve to.
-func (rt *runtime) planKey(r requirements) string {
-	return fmt.Sprintf("%s%s/%s/%s/%s", planPrefix, Version, rt.origin, rt.policy, r.digest())
+func (w *worker) planKey(r requirements) string {
+	return fmt.Sprintf("%s%s/%s/%s/%s", planPrefix, Version, w.rt.origin, policyKey(w.policy), r.digest())
 }
 
 // planPrefix begins a plan's key.
@@ -74,10 +74,10 @@ func (r requirements) digest() string {
 // findPlan gives the plan for requirements, nil when there is none or when it can't be
 // read: then the error says why. A plan with
 // imports that nothing was found for holds only while the network is gone.
-func (e *Engine) findPlan(rt *runtime, r requirements) (*plan, error) {
-	p, err := e.readPlan(rt, rt.planKey(r))
-	if err == nil && (p == nil || len(p.Missing) > 0) {
-		imported, err := e.readPlan(rt, e.importedKey(r.digest()))
+func (e *Engine) findPlan(w *worker, r requirements) (*plan, error) {
+	p, err := e.readPlan(w, w.planKey(r))
+	if err == nil && (p == nil || len(p.Missing) > 0) && !w.policy.AllowsRegistries() { // which an imported one does not tell
+		imported, err := e.readPlan(w, importedKey(w.policy, r.digest()))
 		if err == nil && imported != nil {
 			return imported, nil
 		}
@@ -85,7 +85,7 @@ func (e *Engine) findPlan(rt *runtime, r requirements) (*plan, error) {
 	return p, err
 }
 
-func (e *Engine) readPlan(rt *runtime, key string) (*plan, error) {
+func (e *Engine) readPlan(w *worker, key string) (*plan, error) {
 	path, err := e.o.Cache.Get(planKind, key)
 	if errors.Is(err, cache.ErrMiss) {
 		return nil, nil
@@ -105,11 +105,11 @@ func (e *Engine) readPlan(rt *runtime, key string) (*plan, error) {
 		if file.Source != gateway.Built {
 			continue
 		}
-		if _, err := rt.gateway.Cached(file.File); errors.Is(err, cache.ErrMiss) {
+		if _, err := w.rt.gateway.Cached(file.File); errors.Is(err, cache.ErrMiss) {
 			return nil, nil // it is built anew
 		}
 	}
-	if len(p.Missing) > 0 && !e.o.Cache.Offline() && !e.o.Policy.NoFetch {
+	if len(p.Missing) > 0 && !e.o.Cache.Offline() && !w.policy.NoFetch {
 		return nil, nil
 	}
 	return &p, nil
@@ -135,12 +135,16 @@ func (p *plan) check(served []gateway.File) error {
 	return nil
 }
 
-func (e *Engine) storePlan(ctx context.Context, rt *runtime, r requirements, p plan) error {
+// storePlan keeps the plan that a worker made, for others of its policy.
+func (e *Engine) storePlan(ctx context.Context, w *worker, r requirements, p plan) error {
+	if e.cacheOnly(w.policy) {
+		return nil
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encode an install plan: %w", err)
 	}
-	_, err = e.o.Cache.Put(ctx, planKind, rt.planKey(r), bytes.NewReader(text))
+	_, err = e.o.Cache.Put(ctx, planKind, w.planKey(r), bytes.NewReader(text))
 	return err
 }
 

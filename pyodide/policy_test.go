@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,7 +34,7 @@ func agingIndex(t *testing.T) *httptest.Server {
 	return releasesIndex(t,
 		release{project: "aging", version: "1.0", uploaded: now.Add(-30 * 24 * time.Hour).Format(time.RFC3339)},
 		release{project: "aging", version: "2.0", uploaded: now.Add(-time.Hour).Format(time.RFC3339)},
-		release{project: "untold", version: "1.0"})
+		release{project: "untold", version: fmt.Sprintf("1.%d", now.UnixNano())}) // which no cache has
 }
 
 // releasesIndex serves releases at /simple.
@@ -129,7 +130,57 @@ func TestPlansAreOfAPolicy(t *testing.T) {
 	if r := run1(t, engine(egress.Policy{NoFetch: true}), off); r.Status != job.Failed || len(r.Stdout.Head) > 0 || !strings.Contains(r.Error.Message, "the operator turned fetching off") {
 		t.Errorf("fetching turned off: %s %+v", r.Status, r.Error)
 	}
+	testPoliciesOfClients(t, index.URL)
 	if _, err := New(Options{Options: deno.Options{Cache: old.o.Cache, Policy: egress.Policy{Allow: []string{"["}}}}); err == nil {
 		t.Error("a malformed glob passed")
+	}
+}
+
+// testPoliciesOfClients: the clients of one engine have policies of their own, whatever
+// another's runs have left in the cache and whatever waits for the next run.
+func testPoliciesOfClients(t *testing.T, index string) {
+	e := newEngine(t, func(o *Options) { o.IndexURL, o.Warm = index+"/simple", 1 })
+	week := job.PackagePolicy{MinReleaseAge: 7 * 24 * time.Hour}
+	deny := job.PackagePolicy{DenyPackages: []string{"aging"}}
+	allow := job.PackagePolicy{AllowPackages: []string{"python:six"}}
+	cached := job.PackagePolicy{CacheOnly: true}
+	for i, row := range []struct {
+		own        job.PackagePolicy
+		code, want string // its value, or a part of its error
+	}{
+		{job.PackagePolicy{}, "import aging; aging.version", `"2.0"`},
+		{week, "import aging; aging.version", `"1.0"`},
+		{deny, "import aging; aging.version", `the operator denied package "aging"`},
+		{deny, "import micropip; await micropip.install('aging')", `the operator denied package "aging"`},
+		{allow, "import aging; aging.version", `the operator denied package "aging"`},
+		{cached, "import aging; aging.version", `"2.0"`},
+		{cached, "import untold; untold.version", "turned fetching off"},
+		{job.PackagePolicy{}, "import aging; aging.version  # again", `"2.0"`},
+	} {
+		p := python(row.code)
+		p.Policy = row.own
+		r := run1(t, e, p)
+		said := string(r.Value)
+		if r.Error != nil {
+			said = r.Error.Message + strings.Join(r.Notes, " ")
+		}
+		if !strings.Contains(said, row.want) {
+			t.Errorf("%+v %s: %s %q %q", row.own, row.code, r.Status, said, r.Notes)
+		}
+		if i%2 == 0 { // a session takes a second to start
+			continue
+		}
+		s := open(t, e, job.SessionOptions{Language: job.Python, Policy: row.own})
+		c := in(t, s, python(row.code))
+		s.Close()
+		if said = string(c.Value); c.Error != nil {
+			said = c.Error.Message + strings.Join(c.Notes, " ")
+		}
+		if !strings.Contains(said, row.want) {
+			t.Errorf("a cell, %+v %s: %s %q %q", row.own, row.code, c.Status, said, c.Notes)
+		}
+	}
+	if _, err := e.Install(t.Context(), job.Program{Language: job.Python, Packages: []string{"aging"}, Policy: deny}, func(job.Event) {}); err == nil || !strings.Contains(err.Error(), "the operator denied") {
+		t.Errorf("installing what is denied: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"rillbox/cache/egress"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
 )
@@ -240,7 +241,7 @@ func TestAWorkerIsTakenForItsPurposeOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := childOptions{"other.js", []file{{"/a", "/b"}}, []string{"a"}, "/loan", permissions, "/w", true, true, true, true}
+	other := childOptions{"other.js", []file{{"/a", "/b"}}, []string{"a"}, "/loan", permissions, egress.Policy{Deny: []string{"a"}}, "/w", true, true, true, true}
 	fields := reflect.TypeFor[childOptions]()
 	for i := range fields.NumField() {
 		var o childOptions

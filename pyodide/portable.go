@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/pyodide/gateway"
 )
 
@@ -23,8 +24,8 @@ var Portable = []string{runtimeKind, planKind, gateway.WheelKind}
 
 // importedKey is the key of an imported plan for requirements with a digest. It is used
 // whatever index this machine is configured for, where that has no plan of its own.
-func (e *Engine) importedKey(requirements string) string {
-	return fmt.Sprintf("%s%s/%s/%v/%s", planPrefix, Version, importedOrigin, e.o.Policy.MinReleaseAge, requirements)
+func importedKey(policy egress.Policy, requirements string) string {
+	return fmt.Sprintf("%s%s/%s/%v/%s", planPrefix, Version, importedOrigin, policy.MinReleaseAge, requirements)
 }
 
 // PortableKey is the key of an entry in an archive: a plan's does without what tells the
@@ -147,7 +148,7 @@ func (e *Engine) admitPlan(a *cache.Archive, p cache.Portable) (func(context.Con
 		return nil, "", err
 	}
 	return func(ctx context.Context) error {
-		_, err := e.o.Cache.Put(ctx, planKind, e.importedKey(parts[3]), bytes.NewReader(text))
+		_, err := e.o.Cache.Put(ctx, planKind, importedKey(e.o.Policy, parts[3]), bytes.NewReader(text))
 		return err
 	}, "", nil
 }

@@ -226,7 +226,7 @@ func (r *run) resolve(frame wire.Frame) error {
 		return fmt.Errorf("%w: %w", wire.ErrProtocol, err)
 	}
 	r.wanted.terms = termsOf(r.program.Manifest)
-	plan, err := r.e.findPlan(r.worker.rt, *r.wanted)
+	plan, err := r.e.findPlan(r.worker, *r.wanted)
 	r.unread = err
 	plan = plan.without(r.installed)
 	if plan != nil {
@@ -267,7 +267,7 @@ func (r *run) keep(ctx context.Context, frame wire.Frame) error {
 		return nil
 	}
 	r.lacking = r.reported.Files
-	if err := r.e.storePlan(ctx, r.worker.rt, *r.wanted, r.reported); err != nil {
+	if err := r.e.storePlan(ctx, r.worker, *r.wanted, r.reported); err != nil {
 		r.e.o.Log.Warn("an install plan is not kept", "error", err)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"rillbox/cache/egress"
@@ -29,9 +28,7 @@ type runtime struct {
 	key      string // of the snapshot: Pyodide, Deno and our sources
 	heap     int64  // bytes of the snapshot
 	gateway  *gateway.Gateway
-	// origin tells plans of this index and CDN from those of others, policy
-	// those that it may have decided from those made under another.
-	origin, policy string
+	origin   string // tells plans of this index and CDN from those of others
 }
 
 // preparation makes a runtime while any number of runs wait for it.
@@ -143,8 +140,8 @@ func (e *Engine) openGateway(rt *runtime) error {
 	}
 	o := gateway.Options{Cache: e.o.Cache, IndexURLs: indexes, CDN: e.cdn, Mirrored: e.mirrored, Lock: lock, Policy: e.o.Policy, Log: e.o.Log}
 	if !e.o.builds {
-		o.Build = func(ctx context.Context, archive gateway.File, fetch func() (string, error), tell func(string, int64, int64)) (string, bool, error) {
-			return e.buildWheel(ctx, rt, archive, fetch, tell)
+		o.Build = func(ctx context.Context, policy egress.Policy, archive gateway.File, fetch func() (string, error), tell func(string, int64, int64)) (string, bool, error) {
+			return e.buildWheel(ctx, rt, policy, archive, fetch, tell)
 		}
 	}
 	rt.gateway, err = gateway.New(o)
@@ -152,14 +149,20 @@ func (e *Engine) openGateway(rt *runtime) error {
 		return err
 	}
 	rt.origin = digest(append([]string{cmp.Or(e.mirrored, e.cdn)}, indexes...)...)
-	rt.policy = policyKey(e.o.Policy)
 	return nil
 }
 
-// policyKey is what a policy has to do with a plan.
+// policyKey tells plans, which a policy decides, from those made under another.
 func policyKey(p egress.Policy) string {
-	return digest(slices.Concat([]string{p.MinReleaseAge.String()}, p.Allow, []string{"deny"}, p.Deny)...)
+	if p.Key() == (egress.Policy{MinReleaseAge: p.MinReleaseAge}).Key() {
+		return digest(p.MinReleaseAge.String(), "deny") // as ever
+	}
+	return digest(p.Key())
 }
+
+// cacheOnly says that a policy within the operator's does not fetch, though that does. What
+// is made then may be of what happens to be in the cache, and is for no other policy.
+func (e *Engine) cacheOnly(p egress.Policy) bool { return p.NoFetch && !e.o.Policy.NoFetch }
 
 // indexes are the package indexes of the options, of pip's configuration, or
 // of micropip itself.

@@ -37,7 +37,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 		return nil, err
 	}
 	w, err := e.startReady(ctx, rt, childOptions{
-		module: sessionModule, permissions: permissions, workspace: o.Workspace, readOnly: o.ReadOnly,
+		module: sessionModule, permissions: permissions, policy: e.o.Narrowed(o.Policy), workspace: o.Workspace, readOnly: o.ReadOnly,
 	})
 	if err != nil {
 		return nil, err

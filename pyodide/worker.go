@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rillbox/cache"
+	"rillbox/cache/egress"
 	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/wire"
@@ -40,6 +41,7 @@ const (
 type worker struct {
 	wire.Worker
 	rt      *runtime
+	policy  egress.Policy  // of all that it installs
 	loan    string         // its name for the directory of images
 	images  *cache.Loan    // what it may read of the cache's images
 	grant   *gateway.Grant // its access to packages
@@ -56,7 +58,7 @@ const (
 // startWorker starts a worker with a module of workers; it is ready when its first
 // frame says so.
 func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error) {
-	w = &worker{rt: rt}
+	w = &worker{rt: rt, policy: o.policy}
 	if w.images, err = e.o.Cache.Lend(); err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (e *Engine) startWorker(rt *runtime, o childOptions) (w *worker, err error)
 	}
 	w.Child, w.loan = c.Child, c.loan
 	w.Reader = wire.NewFrameReader(w.Frames(), startLimit, resolveFrame, installedFrame, startedFrame, fatalFrame, stdinFrame, exitedFrame)
-	w.grant = rt.gateway.Grant(c.gateway)
+	w.grant = rt.gateway.Grant(c.gateway, o.policy)
 	e.jobs.Go(func() {
 		<-w.Ended()
 		w.grant.Close()
@@ -104,7 +106,7 @@ func (e *Engine) startReady(ctx context.Context, rt *runtime, o childOptions) (*
 
 // ahead is what the pool's workers are started with.
 func (e *Engine) ahead() childOptions {
-	return childOptions{module: programModule, permissions: e.o.Permissions, ahead: true}
+	return childOptions{module: programModule, permissions: e.o.Permissions, policy: e.o.Policy, ahead: true}
 }
 
 // startAhead starts a worker for the pool.

@@ -59,8 +59,8 @@ func (s scripted) Run(ctx context.Context, p job.Program, streams job.Streams) (
 	return s.run(ctx, p, streams.Emit)
 }
 
-func (s scripted) Install(ctx context.Context, packages []string, emit func(job.Event)) ([]job.Package, error) {
-	return s.install(ctx, packages, emit)
+func (s scripted) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
+	return s.install(ctx, p.Packages, emit)
 }
 
 func (s scripted) Describe() job.Description {

@@ -51,7 +51,7 @@ func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.P
 			return job.Result{}, err
 		}
 		options := o.options
-		options.Language, options.Most = p.Language, p.Most
+		options.Language, options.Most, options.Policy = p.Language, p.Most, p.Policy
 		session, err := opener.OpenSession(ctx, options, c.Emit)
 		if err != nil && ctx.Err() != nil {
 			return cancelledBefore(ctx, o), nil

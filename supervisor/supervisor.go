@@ -251,7 +251,9 @@ func (s *Supervisor) Install(ctx context.Context, client string, language job.La
 		return nil, err
 	}
 	defer leave()
-	return t.Install(ctx, packages, serialised(emit))
+	terms := s.TermsOf(client)
+	p := job.Program{Language: language, Packages: packages, Most: terms.Permissions[language], Policy: terms.Policy}
+	return t.Install(ctx, p, serialised(emit))
 }
 
 func (s *Supervisor) noLanguage(language job.Language) error {
@@ -383,7 +385,7 @@ func (s *Supervisor) admit(p job.Program, t Terms) (job.Engine, job.Program, err
 			return nil, p, job.Refuse("the argument %q has a NUL byte in it, which no program can be given", arg)
 		}
 	}
-	p.Most = t.Permissions[p.Language]
+	p.Most, p.Policy = t.Permissions[p.Language], t.Policy
 	switch {
 	case p.Timeout == 0:
 		p.Timeout = min(s.limits.Timeout, t.Timeout)

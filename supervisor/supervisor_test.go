@@ -22,7 +22,7 @@ func (t toolchain) Run(ctx context.Context, p job.Program, streams job.Streams) 
 	return t.run(ctx, p, streams.Emit)
 }
 func (toolchain) Prepare(context.Context, func(job.Event)) error { return nil }
-func (toolchain) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
+func (toolchain) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
 func (toolchain) Describe() job.Description {

@@ -18,6 +18,8 @@ type Terms struct {
 	// Permissions are the most that its programs in a language may have, as Deno flags; an
 	// empty list is for none.
 	Permissions map[job.Language][]string
+	// Policy is which packages its programs may use.
+	Policy job.PackagePolicy
 }
 
 // SetTerms has of asked for a client's terms each time they matter. It must be called

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 // sessions, and no other client's.
 func TestTermsAreOneClients(t *testing.T) {
 	var ran job.Program
+	own := job.PackagePolicy{DenyPackages: []string{"evil"}, CacheOnly: true}
 	s := newTestSupervisor(func(_ context.Context, p job.Program, _ func(job.Event)) (job.Result, error) {
 		ran = p
 		return job.Result{Status: job.Completed}, nil
@@ -21,7 +23,7 @@ func TestTermsAreOneClients(t *testing.T) {
 		if client != "narrow" {
 			return Terms{}
 		}
-		return Terms{Sessions: 1, Timeout: time.Second, Permissions: map[job.Language][]string{job.Python: {"--allow-env=A"}}}
+		return Terms{Sessions: 1, Policy: own, Timeout: time.Second, Permissions: map[job.Language][]string{job.Python: {"--allow-env=A"}}}
 	})
 	run := func(client string, timeout time.Duration) error {
 		_, err := s.Run(t.Context(), job.Program{Language: job.Python, Timeout: timeout}, Call{Client: client, Streams: quiet})
@@ -30,10 +32,10 @@ func TestTermsAreOneClients(t *testing.T) {
 	if err := run("narrow", 2*time.Second); err == nil || !strings.Contains(err.Error(), "between 0 and 1s") {
 		t.Errorf("more time than it may have: %v", err)
 	}
-	if err := run("narrow", 0); err != nil || ran.Timeout != time.Second || len(ran.Most) != 1 {
+	if err := run("narrow", 0); err != nil || ran.Timeout != time.Second || len(ran.Most) != 1 || !reflect.DeepEqual(ran.Policy, own) {
 		t.Errorf("%v: the program has %v and at most %q", err, ran.Timeout, ran.Most)
 	}
-	if err := run("other", 2*time.Second); err != nil || ran.Timeout != 2*time.Second || ran.Most != nil {
+	if err := run("other", 2*time.Second); err != nil || ran.Timeout != 2*time.Second || ran.Most != nil || !reflect.DeepEqual(ran.Policy, job.PackagePolicy{}) {
 		t.Errorf("%v: the other's has %v and at most %q", err, ran.Timeout, ran.Most)
 	}
 	for client, want := range map[string]bool{"narrow": false, "other": true} {
@@ -50,11 +52,11 @@ func TestTermsAreOneClients(t *testing.T) {
 func TestASessionsProcessHasItsClientsMost(t *testing.T) {
 	s, opened := withCells(t)
 	s.SetTerms(func(string) Terms {
-		return Terms{Permissions: map[job.Language][]string{job.Python: {}}}
+		return Terms{Permissions: map[job.Language][]string{job.Python: {}}, Policy: job.PackagePolicy{CacheOnly: true}}
 	})
 	id := create(t, s, "a")
 	cell(t, s, "a", id, "1")
-	if o := opened.opened[0].options; o.Most == nil || len(o.Most) != 0 {
+	if o := opened.opened[0].options; o.Most == nil || len(o.Most) != 0 || !o.Policy.CacheOnly {
 		t.Errorf("it was opened with %+v", o)
 	}
 }

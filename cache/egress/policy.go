@@ -38,6 +38,49 @@ type Policy struct {
 	// MinReleaseAge hides releases that are younger, and those whose registry
 	// does not tell. URLs never tell and are refused. 0 means any.
 	MinReleaseAge time.Duration
+
+	more [][]string // further lists like Allow, each of which must allow, too
+}
+
+// Narrow gives the policy that refuses what p or another one refuses.
+func (p Policy) Narrow(other Policy) Policy {
+	p.Deny = slices.Concat(p.Deny, other.Deny)
+	p.more = slices.Clip(p.more)
+	for _, list := range append([][]string{other.Allow}, other.more...) {
+		switch {
+		case len(list) == 0:
+		case len(p.Allow) == 0:
+			p.Allow = list
+		default:
+			p.more = append(p.more, list)
+		}
+	}
+	p.NoFetch = p.NoFetch || other.NoFetch
+	p.MinReleaseAge = max(p.MinReleaseAge, other.MinReleaseAge)
+	return p
+}
+
+// Key is what p refuses, as one value to compare; whether it fetches is no part of it.
+func (p Policy) Key() string {
+	return fmt.Sprintf("%v %q %q %q", p.MinReleaseAge, p.Allow, p.Deny, p.more)
+}
+
+// allowLists are the lists of which each must allow; there may be none.
+func (p Policy) allowLists() [][]string {
+	if len(p.Allow) == 0 {
+		return p.more
+	}
+	return append([][]string{p.Allow}, p.more...)
+}
+
+// AllowsRegistries says that packages may be allowed by the registry that they are from.
+func (p Policy) AllowsRegistries() bool {
+	return slices.ContainsFunc(p.allowLists(), func(list []string) bool { return len(registries(list)) > 0 })
+}
+
+// registries are the patterns of a list of allowed ones that allow all of a registry.
+func registries(allowed []string) []string {
+	return slices.DeleteFunc(slices.Clone(allowed), func(pattern string) bool { return !strings.HasPrefix(pattern, hostKind+":") })
 }
 
 // Kind is where a package's name has its meaning.
@@ -85,15 +128,16 @@ func (p Policy) CheckPackage(kind Kind, name, registry string) error {
 	if pattern, ok := find(p.Deny, hostKind, registry); ok && registry != "" {
 		return &DeniedError{What: "host", Name: registry, Listed: pattern}
 	}
-	if len(p.Allow) == 0 || p.allows(kind, name) {
-		return nil
+	for _, list := range p.allowLists() {
+		if allows(list, kind, name) {
+			continue
+		}
+		registries := registries(list)
+		if _, ok := find(registries, hostKind, registry); !ok && (registry != "" || len(registries) == 0) {
+			return &DeniedError{What: "package", Name: name}
+		}
 	}
-	registries := slices.Clone(p.Allow)
-	registries = slices.DeleteFunc(registries, func(pattern string) bool { return !strings.HasPrefix(pattern, hostKind+":") })
-	if _, ok := find(registries, hostKind, registry); ok || registry == "" && len(registries) > 0 {
-		return nil
-	}
-	return &DeniedError{What: "package", Name: name}
+	return nil
 }
 
 // twin is the other name of a package of JSR, which npm clients get as
@@ -125,20 +169,20 @@ func (p Policy) denies(kind Kind, name string) (pattern string, ok bool) {
 	return "", false
 }
 
-// allows says that the name in which a package will be used is allowed; an npm
-// name of JSR's is so by a pattern for those, or if the package itself is, too.
-func (p Policy) allows(kind Kind, name string) bool {
-	if _, ok := find(p.Allow, kind, name); !ok {
+// allows says that a list allows the name in which a package will be used; an npm
+// name of JSR's is allowed by a pattern for those, or if the package itself is, too.
+func allows(list []string, kind Kind, name string) bool {
+	if _, ok := find(list, kind, name); !ok {
 		return false
 	}
 	otherKind, other, ok := twin(kind, name)
 	if kind != NPM || !ok {
 		return true
 	}
-	if _, ok := find(p.Allow, otherKind, other); ok {
+	if _, ok := find(list, otherKind, other); ok {
 		return true
 	}
-	forJSR := slices.DeleteFunc(slices.Clone(p.Allow), func(pattern string) bool {
+	forJSR := slices.DeleteFunc(slices.Clone(list), func(pattern string) bool {
 		return !strings.HasPrefix(strings.TrimPrefix(strings.ToLower(pattern), string(NPM)+":"), jsrScope)
 	})
 	_, ok = find(forJSR, kind, name)
@@ -150,8 +194,10 @@ func (p Policy) CheckHost(host string) error {
 	if err := p.CheckLink(host); err != nil {
 		return err
 	}
-	if _, ok := find(p.Allow, hostKind, normal(hostKind, host)); !ok && len(p.Allow) > 0 {
-		return &DeniedError{What: "host", Name: normal(hostKind, host)}
+	for _, list := range p.allowLists() {
+		if _, ok := find(list, hostKind, normal(hostKind, host)); !ok {
+			return &DeniedError{What: "host", Name: normal(hostKind, host)}
+		}
 	}
 	return nil
 }
@@ -252,12 +298,12 @@ func (p Policy) checkNames(u *url.URL, text string) error {
 
 // Restricts says whether what is in the cache may still be refused.
 func (p Policy) Restricts() bool {
-	return len(p.Allow) > 0 || len(p.Deny) > 0 || p.MinReleaseAge > 0
+	return len(p.allowLists()) > 0 || len(p.Deny) > 0 || p.MinReleaseAge > 0
 }
 
 // Validate says which glob is malformed.
 func (p Policy) Validate() error {
-	for _, pattern := range slices.Concat(p.Allow, p.Deny) {
+	for _, pattern := range slices.Concat(p.Allow, p.Deny, slices.Concat(p.more...)) {
 		for _, kind := range []Kind{NPM, Python, hostKind} {
 			glob, applies := globFor(pattern, kind)
 			if _, err := path.Match(glob, ""); applies && (err != nil || glob == "") {

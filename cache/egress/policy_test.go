@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,50 @@ func TestPolicy(t *testing.T) {
 	}
 	if err := (Policy{MinReleaseAge: -time.Hour}).Validate(); err == nil {
 		t.Error("a negative age passed")
+	}
+}
+
+// TestANarrowedPolicy refuses what one or the other refuses, whatever either allows.
+func TestANarrowedPolicy(t *testing.T) {
+	operator := Policy{Allow: []string{"npm:*", "six", "host:*.acme.test"}, Deny: []string{"evil"}, MinReleaseAge: time.Hour}
+	for _, row := range []struct {
+		own             Policy
+		allowed, denied string
+	}{
+		{Policy{}, "npm:left python:six host:a.acme.test", "python:numpy<r.test npm:evil host:b.test"},
+		{Policy{Allow: []string{"*"}}, "npm:left python:six", "python:numpy<r.test npm:evil host:b.test"},
+		{Policy{Allow: []string{"left", "evil", "numpy"}}, "npm:left", "python:six python:numpy<r.test npm:evil python:left<r.test"},
+		{Policy{Allow: []string{"host:b.test", "host:a.acme.test"}}, "host:a.acme.test python:x<a.acme.test", "host:b.test host:c.acme.test python:x<b.test npm:left<c.acme.test"},
+		{Policy{Deny: []string{"left"}}, "npm:right", "npm:left npm:evil"},
+		{Policy{Deny: []string{"*"}}, "", "npm:right python:six host:a.acme.test"},
+		{Policy{Allow: []string{"left", "right"}}.Narrow(Policy{Allow: []string{"right", "six"}}), "npm:right", "npm:left python:six"},
+	} {
+		narrowed := operator.Narrow(row.own)
+		for _, what := range append(strings.Fields(row.denied), strings.Fields(row.allowed)...) {
+			kind, name, _ := strings.Cut(what, ":")
+			name, registry, _ := strings.Cut(name, "<")
+			err := narrowed.CheckPackage(Kind(kind), name, registry)
+			if kind == "host" {
+				err = narrowed.CheckHost(name)
+			}
+			if want := slices.Contains(strings.Fields(row.allowed), what); (err == nil) != want {
+				t.Errorf("%+v on %s: %v", row.own, what, err)
+			}
+		}
+	}
+	both := operator.Narrow(Policy{NoFetch: true, MinReleaseAge: time.Minute})
+	if !both.NoFetch || both.MinReleaseAge != time.Hour || operator.Narrow(Policy{MinReleaseAge: 2 * time.Hour}).MinReleaseAge != 2*time.Hour {
+		t.Errorf("%+v", both)
+	}
+	keys := map[string]bool{}
+	for _, p := range []Policy{
+		{}, {MinReleaseAge: 1}, {Allow: []string{"a"}}, {Deny: []string{"a"}}, {Allow: []string{"a", "deny"}}, {Allow: []string{"a"}, Deny: []string{"deny"}}, {Allow: []string{"a deny"}},
+		Policy{Allow: []string{"a"}}.Narrow(Policy{Allow: []string{"deny"}}), {Allow: []string{`a" "deny`}},
+	} {
+		if keys[p.Key()] {
+			t.Errorf("%+v has the key of another: %s", p, p.Key())
+		}
+		keys[p.Key()] = true
 	}
 }
 

@@ -19,7 +19,9 @@ func newTokenCommand(*app) *cobra.Command {
 		Long: `Make a token for a client of ` + "`rillbox serve --http`" + `. The token is printed on stderr, once,
 for the client; nothing keeps it. The lines for the server's tokens file (setting
 auth_tokens) are printed on stdout: they hold its SHA-256. NAME is the client's
-identity: what it makes belongs to that name.`,
+identity: what it makes belongs to that name. Beside its SHA-256, a token's table can have
+limits, permissions, tools and packages of its own, within those of the settings:
+docs/http.md lists them.`,
 		Example: `  rillbox token ci >> tokens.toml && chmod 600 tokens.toml
   rillbox serve --http 127.0.0.1 --auth-tokens tokens.toml`,
 		RunE: func(cmd *cobra.Command, args []string) error {

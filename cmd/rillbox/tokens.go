@@ -233,7 +233,7 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 	identity := web.Identity{Name: name}
 	terms := &identity.Terms
 	digest := ""
-	most := 1_000_000
+	most, fetch := 1_000_000, true
 	rows := map[string]pflag.Value{
 		"sha256":      text(&digest),
 		"admin":       boolean(&identity.Admin),
@@ -244,6 +244,11 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 		"timeout":     duration(&terms.Timeout),
 		"allow_tools": &list{p: &identity.Tools.Allow},
 		"deny_tools":  &list{p: &identity.Tools.Deny},
+
+		"allow_packages":  &list{p: &terms.Policy.AllowPackages},
+		"deny_packages":   &list{p: &terms.Policy.DenyPackages},
+		"min_release_age": duration(&terms.Policy.MinReleaseAge),
+		"fetch_packages":  boolean(&fetch),
 	}
 	permissions := map[string]*permission.Permissions{}
 	for _, kind := range engineKinds {
@@ -258,7 +263,7 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 		if err := setTOML(row, table[key]); err != nil {
 			return token, fmt.Errorf("%s: %w", key, err)
 		}
-		if row.String() == "0" || row.String() == "0s" {
+		if row.String() == "0" || row.String() == "0s" && key != "min_release_age" {
 			return token, fmt.Errorf("%s: 0 would allow nothing: leave it out for as many as others may have", key)
 		}
 	}
@@ -269,6 +274,19 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 	token.SHA256 = [sha256.Size]byte(sum)
 	if err := checkTools(identity.Tools, tools); err != nil {
 		return token, fmt.Errorf("allow_tools and deny_tools: %w", err)
+	}
+	terms.Policy.CacheOnly = !fetch
+	_, agrees := table["fetch_packages"]
+	_, aged := table["min_release_age"]
+	narrowed := c.Engine.Narrowed(terms.Policy)
+	if err := narrowed.Validate(); err != nil {
+		return token, fmt.Errorf("allow_packages and deny_packages: %w", err)
+	}
+	switch asked := terms.Policy.MinReleaseAge; {
+	case agrees && fetch && narrowed.NoFetch:
+		return token, errors.New("fetch_packages: the settings turned fetching off: a token can narrow them, not widen them; leave it out")
+	case aged && asked < narrowed.MinReleaseAge:
+		return token, fmt.Errorf("min_release_age: %v is less than the %v that hold for all: a token can narrow the settings, not widen them; ask for more, or leave it out", asked, narrowed.MinReleaseAge)
 	}
 	for _, kind := range engineKinds {
 		key := kind.name + "_permission_args"

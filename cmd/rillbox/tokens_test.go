@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,9 @@ import (
 
 	"crypto/sha256"
 
+	"rillbox/cache/egress"
 	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
 )
 
 var testTools = []string{"run_code", "read_file", "write_file"}
@@ -41,6 +44,10 @@ timeout = "5s"
 allow_tools = ["*_file"]
 deno_permission_args = "--allow-net=api.example.com"
 pyodide_permission_args = ""
+allow_packages = ["npm:*", "six"]
+deny_packages = ["left-pad"]
+min_release_age = "7d"
+fetch_packages = false
 `)+row("boss", "admin = true")), testTools)
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
@@ -51,6 +58,10 @@ pyodide_permission_args = ""
 	}
 	if got := fmt.Sprint(ci.Terms.Permissions); got != "map[javascript:[--allow-net=api.example.com] python:[] typescript:[--allow-net=api.example.com]]" || ci.Terms.Permissions["python"] == nil {
 		t.Errorf("permissions are %s", got)
+	}
+	want := job.PackagePolicy{AllowPackages: []string{"npm:*", "six"}, DenyPackages: []string{"left-pad"}, MinReleaseAge: 7 * 24 * time.Hour, CacheOnly: true}
+	if !reflect.DeepEqual(ci.Terms.Policy, want) || !reflect.DeepEqual(boss.Terms.Policy, job.PackagePolicy{}) {
+		t.Errorf("the policies are %+v and %+v", ci.Terms.Policy, boss.Terms.Policy)
 	}
 	for name, test := range map[string]struct{ text, want string }{
 		"no TOML":           {"secret-x = = ", "line 1 is no TOML"},
@@ -68,6 +79,9 @@ pyodide_permission_args = ""
 		"one token twice":   {row("a", "") + strings.Replace(row("a", ""), "[a]", "[b]", 1), "the same token as a"},
 		"more than granted": {row("ci", `deno_permission_args = "--allow-read"`), "--allow-read was not granted by the operator"},
 		"imports":           {row("ci", `deno_permission_args = "--allow-import=x.com"`), "the same for all"},
+		"a bad pattern":     {row("ci", `deny_packages = ["npm:["]`), `package pattern "npm:["`},
+		"a near policy":     {row("ci", `deny_package = ["x"]`), "did you mean deny_packages?"},
+		"younger releases":  {row("ci", `min_release_age = "1h"`), "less than the 24h0m0s that hold for all"},
 		"a tool's name":     {row("ci", `deny_tools = ["runcode"]`), `no tool "runcode"; did you mean run_code?`},
 		"no time at all":    {row("ci", `timeout = 0`), "0 would allow nothing"},
 		"no runs at all":    {row("ci", `running = 0`), "0 would allow nothing"},
@@ -78,6 +92,15 @@ pyodide_permission_args = ""
 				t.Errorf("%v, want %s", err, test.want)
 			}
 		})
+	}
+	c.Engine.Policy = egress.Policy{NoFetch: true, MinReleaseAge: time.Hour}
+	for text, want := range map[string]string{
+		"fetch_packages = true": "the settings turned fetching off", "fetch_packages = false": "",
+		"min_release_age = 0": "less than the 1h0m0s", `min_release_age = "2h"`: "",
+	} {
+		if _, err := c.parseTokens([]byte(row("ci", text)), testTools); (want != "" || err != nil) && (err == nil || want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (shout) Run(ctx context.Context, p job.Program, streams job.Streams) (job.R
 
 func (shout) Prepare(context.Context, func(job.Event)) error { return nil }
 
-func (shout) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
+func (shout) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
 

@@ -46,9 +46,10 @@ func (e EndedError) Error() string { return "fetch packages: " + e.Exit.Reason }
 // they see specifiers and never a guest's code; lifecycle scripts do not run.
 type fetcher struct {
 	*Planner
-	deno    string   // its path
-	imports []string // permission flags for URL imports
-	named   []string // hosts that may be on private addresses
+	Policy  egress.Policy // the operator's, which may be narrowed
+	deno    string        // its path
+	imports []string      // permission flags for URL imports
+	named   []string      // hosts that may be on private addresses
 	roots   []Specifier
 	npmOnly bool // no URL and no jsr: specifier leads anywhere
 	terms   Terms
@@ -60,10 +61,10 @@ type fetcher struct {
 	stage string // DENO_DIR, with links to what is in the cache
 }
 
-func NewFetcher(pl *Planner, deno string, p permission.Permissions, roots []Specifier, emit func(job.Event)) *fetcher {
+func NewFetcher(pl *Planner, deno string, p permission.Permissions, policy egress.Policy, roots []Specifier, emit func(job.Event)) *fetcher {
 	_, hosts := p.Allowed("import")
 	return &fetcher{
-		Planner: pl, deno: deno, roots: roots, fetched: map[string]bool{}, emit: emit,
+		Planner: pl, Policy: policy, deno: deno, roots: roots, fetched: map[string]bool{}, emit: emit,
 		imports: p.Imports().Args(),
 		named:   namedHosts(slices.Concat(pl.AllowImport, hosts)),
 		npmOnly: !slices.ContainsFunc(roots, func(s Specifier) bool { return s.Scheme != "npm" }),
@@ -371,7 +372,7 @@ func (f *fetcher) minAge() string {
 	if f.Policy.MinReleaseAge > 0 {
 		return f.Policy.MinReleaseAge.String()
 	}
-	return "24h" // Deno's own
+	return fmt.Sprintf("%gh", DefaultAge.Hours())
 }
 
 // wanted names what Deno failed to get.

@@ -81,13 +81,14 @@ type Planner struct {
 	known map[string]Plan // by key; the cache has verified them
 }
 
-// Plan gives the plan for the specifiers, if the operator's policy allows all that
-// is in it, after fetching what is missing or corrupt with the Deno at a path.
-func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission.Permissions, roots []Specifier, terms Terms, emit func(job.Event)) (Plan, error) {
-	if err := checkRoots(pl.Policy, permissions, roots); err != nil {
+// Plan gives the plan for the specifiers, if a policy, the operator's or one within it,
+// allows all that is in it, after fetching what is missing or corrupt with the Deno at a
+// path. Plans are shared by policies of the same age, and judged each time.
+func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission.Permissions, policy egress.Policy, roots []Specifier, terms Terms, emit func(job.Event)) (Plan, error) {
+	if err := checkRoots(policy, permissions, roots); err != nil {
 		return Plan{}, err
 	}
-	f := NewFetcher(pl, deno, permissions, roots, emit)
+	f := NewFetcher(pl, deno, permissions, policy, roots, emit)
 	f.terms = terms
 	var err error
 	if f.locked, err = terms.locked(roots); err != nil {
@@ -100,7 +101,7 @@ func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission
 	if p.Unlocked, err = terms.check(f.locked, p.Locked); err != nil {
 		return Plan{}, err
 	}
-	if err := p.check(pl.Policy); err != nil {
+	if err := p.check(policy); err != nil {
 		return Plan{}, refusal(err)
 	}
 	return p, nil
@@ -109,6 +110,9 @@ func (pl *Planner) Plan(ctx context.Context, deno string, permissions permission
 // find gives the plan, which is made by f if the cache does not have it.
 func (pl *Planner) find(ctx context.Context, f *fetcher) (Plan, error) {
 	key := f.Key()
+	if f.Policy.NoFetch && !pl.Policy.NoFetch && !pl.Cache.HasTree(planKind, key) && pl.imported(key) == "" {
+		key += "\nfrom the cache" // not for those who fetch
+	}
 	pl.mu.Lock()
 	known, ok := pl.known[key]
 	pl.mu.Unlock()

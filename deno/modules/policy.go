@@ -123,6 +123,9 @@ func neededBy(err error, name string, packages map[string]lockedPackage) error {
 	return err
 }
 
+// DefaultAge is Deno's own minimum release age for npm and JSR, where none is asked for.
+const DefaultAge = 24 * time.Hour
+
 // minutes is an age as Deno takes it, rounded up.
 func minutes(age time.Duration) int { return int((age + time.Minute - 1) / time.Minute) }
 

@@ -32,7 +32,7 @@ var (
 )
 
 // explain turns an error into one for the guest, about what it requested.
-func (g *Gateway) explain(what string, err error) error {
+func (gr *Grant) explain(what string, err error) error {
 	var (
 		refused     *egress.RefusedError
 		private     *egress.PrivateError
@@ -47,7 +47,7 @@ func (g *Gateway) explain(what string, err error) error {
 		return err
 	case errors.Is(err, errNoProject):
 		return answerf(http.StatusNotFound, "%s: %v; check the spelling of the name", what, err)
-	case errors.Is(err, cache.ErrMiss) && g.policy.NoFetch:
+	case errors.Is(err, cache.ErrMiss) && gr.policy.NoFetch:
 		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the operator turned fetching off", what)
 	case errors.Is(err, cache.ErrMiss), errors.Is(err, egress.ErrOffline):
 		return answerf(http.StatusGatewayTimeout, "%s is not in the cache, and the network is not reachable (offline)", what)

@@ -22,10 +22,11 @@ const (
 )
 
 // Builder makes a pure wheel of a source archive of an index, or finds the one that was
-// made of it; path is that of a blob in the cache, and fresh says that it was made now.
+// made of it, under a policy; path is that of a blob in the cache, and fresh says that it
+// was made now.
 // fetch gives the path of the archive, verified; tell hears of progress. An *UnbuiltError
 // says why there is no wheel.
-type Builder func(ctx context.Context, archive File, fetch func() (path string, err error), tell func(stage string, done, total int64)) (path string, fresh bool, err error)
+type Builder func(ctx context.Context, policy egress.Policy, archive File, fetch func() (path string, err error), tell func(stage string, done, total int64)) (path string, fresh bool, err error)
 
 // UnbuiltError says why no wheel can be built of a source.
 type UnbuiltError struct{ Text string }
@@ -52,7 +53,7 @@ func (g *Gateway) serveBuilt(w http.ResponseWriter, r *http.Request, gr *Grant, 
 	if !ok || !e.source {
 		return answerf(http.StatusNotFound, "no index page that was asked for names a source archive %.300q with this sha256", filename)
 	}
-	if err := g.policy.CheckPackage(egress.Python, e.Name, e.registry); err != nil {
+	if err := gr.check(e); err != nil {
 		return err
 	}
 	if g.build == nil {
@@ -101,7 +102,7 @@ func (g *Gateway) built(ctx context.Context, gr *Grant, e entry) (wheel entry, e
 	if allowed.Err() != nil { // which ctx hears of a moment later
 		return wheel, context.Cause(allowed)
 	}
-	path, fresh, err := g.build(ctx, e.File, func() (string, error) {
+	path, fresh, err := g.build(ctx, gr.policy, e.File, func() (string, error) {
 		path, _, err := g.checkedBlob(ctx, gr, sourceKind, source.MaxArchive, e)
 		return path, err
 	}, gr.tell)

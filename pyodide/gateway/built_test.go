@@ -32,7 +32,7 @@ func sourceIndex(t *testing.T) (index *site, sum string) {
 // builder makes a wheel of what it fetches, and counts how often.
 func builder(t *testing.T, c *cache.Cache, made *int) Builder {
 	content := wheel(t, "demo", "1.0")
-	return func(ctx context.Context, archive File, fetch func() (string, error), tell func(string, int64, int64)) (string, bool, error) {
+	return func(ctx context.Context, _ egress.Policy, archive File, fetch func() (string, error), tell func(string, int64, int64)) (string, bool, error) {
 		path, hit, err := c.GetOrPut(ctx, "built", archive.SHA256, func(_ context.Context, w io.Writer) error {
 			path, err := fetch()
 			if err != nil {
@@ -132,11 +132,11 @@ func TestASourceIsBuilt(t *testing.T) {
 
 func TestASourceThatIsNotBuilt(t *testing.T) {
 	fail := func(err error) Builder {
-		return func(context.Context, File, func() (string, error), func(string, int64, int64)) (string, bool, error) {
+		return func(context.Context, egress.Policy, File, func() (string, error), func(string, int64, int64)) (string, bool, error) {
 			return "", false, err
 		}
 	}
-	fetching := Builder(func(_ context.Context, _ File, fetch func() (string, error), _ func(string, int64, int64)) (string, bool, error) {
+	fetching := Builder(func(_ context.Context, _ egress.Policy, _ File, fetch func() (string, error), _ func(string, int64, int64)) (string, bool, error) {
 		path, err := fetch()
 		return path, false, err
 	})
@@ -194,7 +194,7 @@ func TestABuildIsAPartOfItsRun(t *testing.T) {
 		t.Run("ends with "+name, func(t *testing.T) {
 			index, sum := sourceIndex(t)
 			begun, ended := make(chan struct{}, 9), make(chan struct{}, 9)
-			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Build: func(ctx context.Context, _ File, _ func() (string, error), _ func(string, int64, int64)) (string, bool, error) {
+			g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, Build: func(ctx context.Context, _ egress.Policy, _ File, _ func() (string, error), _ func(string, int64, int64)) (string, bool, error) {
 				begun <- struct{}{}
 				<-ctx.Done()
 				ended <- struct{}{}

@@ -31,12 +31,12 @@ const (
 func (g *Gateway) blob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
 	defer g.watch(e.SHA256, gr)()
 	get := func() (string, bool, error) {
-		if g.noFetch() && !(g.isMirrored(e) && !g.policy.NoFetch) || e.Source == Built {
+		if gr.noFetch() && !(g.isMirrored(e) && !gr.policy.NoFetch) || e.Source == Built {
 			path, err := g.cache.Get(kind, e.SHA256)
 			return path, err == nil, err
 		}
 		return g.cache.GetOrDownload(ctx, kind, e.SHA256, func(path string) error {
-			return g.download(ctx, e, e.SHA256, limit, path)
+			return g.download(ctx, gr, e, e.SHA256, limit, path)
 		})
 	}
 	path, hit, err = get()
@@ -63,9 +63,12 @@ func (g *Gateway) Cached(f File) (path string, err error) {
 
 // download fetches a file to path and checks its hash. Progress goes to the watchers of
 // key.
-func (g *Gateway) download(ctx context.Context, e entry, key string, limit int64, path string) error {
+func (g *Gateway) download(ctx context.Context, gr *Grant, e entry, key string, limit int64, path string) error {
 	if g.isMirrored(e) {
 		return g.copyMirrored(e, limit, path)
+	}
+	if e.route.Host == nil {
+		e.route.Host = gr.policy.CheckLink
 	}
 	src := egress.Source{URL: e.link.String(), Route: e.route, SHA256: e.SHA256, MaxBytes: limit, NoResume: e.SHA256 == ""}
 	return g.network.Download(ctx, src, path, func(done, total int64) {
@@ -119,13 +122,13 @@ func CopyMirrored(from, to string, limit int64) error {
 // urlBlob returns the path of the wheel at a URL without a digest. Each URL is
 // fetched once and never again, as Deno's https: imports are.
 func (g *Gateway) urlBlob(ctx context.Context, gr *Grant, e entry) (path string, hit bool, err error) {
-	if g.noFetch() {
+	if gr.noFetch() {
 		path, err := g.cache.Get(urlKind, e.URL)
 		return path, err == nil, err
 	}
 	defer g.watch(e.URL, gr)()
 	path, hit, err = g.cache.GetOrDownload(ctx, urlKind, e.URL, func(path string) error {
-		return g.download(ctx, e, e.URL, maxFile, path)
+		return g.download(ctx, gr, e, e.URL, maxFile, path)
 	})
 	if err != nil || hit {
 		return path, hit, err

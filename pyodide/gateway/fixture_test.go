@@ -210,7 +210,7 @@ func ask(t testing.TB, gr *Grant, path string) (int, []byte) {
 }
 
 // newGrant is a grant of a guest that has the machine's network.
-func newGrant(g *Gateway) *Grant { return g.Grant(g.Addr()) }
+func newGrant(g *Gateway) *Grant { return g.Grant(g.Addr(), g.network.Policy) }
 
 // servedPage is an index page as a guest reads it.
 type servedPage struct {

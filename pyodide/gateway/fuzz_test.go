@@ -17,8 +17,9 @@ func FuzzPlannedFile(f *testing.F) {
 	f.Add("", "", "", "", "")
 	f.Add("six", "six.whl", "http://index.test:80/six.whl", sumA, "url")
 	g := newGateway(f, Options{IndexURLs: []string{"http://user:secret@index.test/simple"}, CDN: "https://cdn.test/", Policy: egress.Policy{Deny: []string{"host:denied.test"}}})
+	gr := newGrant(g)
 	f.Fuzz(func(t *testing.T, name, filename, address, sum, source string) {
-		e, err := g.planned(File{Name: name, Filename: filename, URL: address, SHA256: sum, Source: source})
+		e, err := gr.planned(File{Name: name, Filename: filename, URL: address, SHA256: sum, Source: source})
 		if err != nil {
 			if len(err.Error()) > 2000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
@@ -31,7 +32,7 @@ func FuzzPlannedFile(f *testing.F) {
 		if e.route.Home != nil && (source == "url" || e.link.Hostname() != e.route.Home.Hostname()) {
 			t.Errorf("%q (%s) is taken for %s", address, source, e.route.Home.Redacted())
 		}
-		check := g.policy.CheckLink // what a route checks that says nothing else
+		check := g.network.Policy.CheckLink // what a route checks that says nothing else
 		if e.route.Host != nil {
 			check = e.route.Host
 		}
@@ -47,8 +48,9 @@ func FuzzWheelURL(f *testing.F) {
 		f.Add(url.QueryEscape(seed))
 	}
 	g := newGateway(f, Options{Policy: egress.Policy{Deny: []string{"evil", "host:denied.test"}}})
+	gr := newGrant(g)
 	f.Fuzz(func(t *testing.T, escaped string) {
-		e, err := g.wheelAt(escaped)
+		e, err := gr.wheelAt(escaped)
 		if err != nil {
 			return
 		}

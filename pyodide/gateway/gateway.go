@@ -19,7 +19,7 @@
 //     is checked when it is dialled (package egress). No redirect is passed on.
 //   - No byte of a file is sent before the whole file has the SHA-256 that the
 //     index or lock file gave. A file without one is refused.
-//   - The operator's Policy holds for every file, wherever it comes from.
+//   - The policy of a Grant holds for every file, wherever it comes from.
 //   - What was fetched once is served offline; what is missing is reported within
 //     5 s.
 //
@@ -60,7 +60,8 @@ type Options struct {
 	// Mirrored is a directory that they are taken from in place of CDN, without a network.
 	Mirrored string
 	// Lock is Pyodide's pyodide-lock.json.
-	Lock   []byte
+	Lock []byte
+	// Policy is the operator's, within which that of each Grant is.
 	Policy egress.Policy
 	// Build builds what there is no wheel of; it is nil for guests that are builds.
 	Build Builder
@@ -76,7 +77,6 @@ type Gateway struct {
 	cdn     *url.URL
 	// mirrored is Options.Mirrored.
 	mirrored string
-	policy   egress.Policy
 	build    Builder
 	log      *slog.Logger
 	now      func() time.Time // for tests
@@ -102,14 +102,14 @@ type Gateway struct {
 // New makes a gateway. It listens where Serve or Addr say.
 func New(o Options) (*Gateway, error) {
 	g := &Gateway{
-		cache: o.Cache, mirrored: o.Mirrored, policy: o.Policy, build: o.Build, log: o.Log, now: time.Now,
+		cache: o.Cache, mirrored: o.Mirrored, build: o.Build, log: o.Log, now: time.Now,
 		network: egress.New(o.Policy),
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
 	g.network.Log = g.log
-	if err := g.policy.Validate(); err != nil {
+	if err := o.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("package gateway: %w", err)
 	}
 	for _, index := range o.IndexURLs {
@@ -188,10 +188,10 @@ func (g *Gateway) Close() {
 }
 
 // Grant makes a path for one child, which reaches the gateway at an address (host and
-// port).
-func (g *Gateway) Grant(address string) *Grant {
+// port). The policy holds for all that it gets.
+func (g *Gateway) Grant(address string, policy egress.Policy) *Grant {
 	grant := &Grant{
-		g: g, address: address, token: rand.Text() + rand.Text(),
+		g: g, address: address, policy: policy, token: rand.Text() + rand.Text(),
 		queue: make(chan struct{}, queued), slots: make(chan struct{}, atOnce),
 		rate:  rate.NewLimiter(perSecond, burst),
 		turn:  make(chan struct{}, 1),
@@ -212,4 +212,4 @@ func (g *Gateway) lookup(token string) *Grant {
 }
 
 // noFetch says that only the cache may be asked.
-func (g *Gateway) noFetch() bool { return g.policy.NoFetch || g.cache.Offline() }
+func (gr *Grant) noFetch() bool { return gr.policy.NoFetch || gr.g.cache.Offline() }

@@ -265,6 +265,42 @@ func TestPolicyHoldsOnEveryRoute(t *testing.T) {
 	}
 }
 
+// TestAGrantsOwnPolicyHoldsOnEveryRoute: also for what another grant has fetched.
+func TestAGrantsOwnPolicyHoldsOnEveryRoute(t *testing.T) {
+	index, _, sum := demoIndex(t)
+	cdn := newSite(t)
+	cdn.bytes("/"+demoWheel, wheel(t, "demo", "1.0"))
+	g := newGateway(t, Options{IndexURLs: []string{index.URL + "/simple"}, CDN: cdn.URL + "/", Lock: lockOf("demo", "1.0", demoWheel, sum)})
+	paths := []string{"simple/demo/", "file/" + sum + "/" + demoWheel, "cdn/" + demoWheel}
+	plan := File{Name: "demo", Version: "1.0", Filename: demoWheel, URL: index.URL + demoFile, SHA256: sum, Source: "index"}
+	free := newGrant(g)
+	fetch := func(gr *Grant, want int, say string) {
+		t.Helper()
+		for _, path := range paths {
+			if status, body := ask(t, gr, path); status != want || !strings.Contains(string(body), say) {
+				t.Errorf("%s: %d %s, want %d", path, status, body, want)
+			}
+		}
+	}
+	fetch(free, http.StatusOK, "")
+	for _, own := range []egress.Policy{{Deny: []string{"demo"}}, {Allow: []string{"six"}}, {Deny: []string{"host:127.0.0.1"}}} {
+		gr := g.Grant(g.Addr(), own)
+		if err := gr.Allow([]File{plan}); err != nil {
+			t.Fatal(err)
+		}
+		fetch(gr, http.StatusForbidden, "the operator denied")
+		if err := gr.Lent(plan); err == nil {
+			t.Errorf("%+v: an image of a denied package was lent", own)
+		}
+	}
+	fetch(g.Grant(g.Addr(), egress.Policy{NoFetch: true}), http.StatusOK, "")
+	index.json("/simple/other/")
+	if status, body := ask(t, g.Grant(g.Addr(), egress.Policy{NoFetch: true}), "simple/other/"); status != http.StatusGatewayTimeout {
+		t.Errorf("a page that is not in the cache: %d %s", status, body)
+	}
+	fetch(free, http.StatusOK, "")
+}
+
 func TestMinReleaseAge(t *testing.T) {
 	index, _, sum := demoIndex(t)
 	now := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)

@@ -39,6 +39,7 @@ type Grant struct {
 	g       *Gateway
 	token   string
 	address string
+	policy  egress.Policy
 	closed  context.Context
 	close   context.CancelFunc
 
@@ -137,7 +138,7 @@ func (gr *Grant) note(f File) {
 func (gr *Grant) Allow(files []File) error {
 	plan := make(map[fileKey]entry, len(files))
 	for _, f := range files {
-		e, err := gr.g.planned(f)
+		e, err := gr.planned(f)
 		if err != nil {
 			return fmt.Errorf("install plan: %w", err)
 		}
@@ -154,16 +155,25 @@ func (gr *Grant) Allow(files []File) error {
 // Lent records that the guest got a file of an install plan from the cache without
 // the gateway. It fails if the policy denies the file.
 func (gr *Grant) Lent(f File) error {
-	e, err := gr.g.planned(f)
+	e, err := gr.planned(f)
 	if err != nil {
 		return fmt.Errorf("install plan: %w", err)
 	}
-	if err := gr.g.policy.CheckPackage(egress.Python, e.Name, e.registry); err != nil {
+	if err := gr.check(e); err != nil {
 		return err
 	}
 	e.Cached = true
 	gr.note(e.File)
 	return nil
+}
+
+// check says whether the policy allows a file: also one in the cache, whoever fetched it.
+func (gr *Grant) check(e entry) error {
+	err := gr.policy.CheckPackage(egress.Python, e.Name, e.registry)
+	if err == nil && e.link != nil && !gr.g.isMirrored(e) {
+		err = gr.policy.CheckLink(e.link.Hostname())
+	}
+	return err
 }
 
 // Check says whether what a plan says of a file is well formed.
@@ -178,7 +188,7 @@ func (f File) Check() error {
 }
 
 // planned returns the entry of a plan's file. It may be at an index or the CDN.
-func (g *Gateway) planned(f File) (entry, error) {
+func (gr *Grant) planned(f File) (entry, error) {
 	if err := f.Check(); err != nil {
 		return entry{}, err
 	}
@@ -189,13 +199,13 @@ func (g *Gateway) planned(f File) (entry, error) {
 	u.User = nil
 	f.URL = u.String()
 	var route egress.Route
-	for _, home := range append(slices.Clone(g.indexes), g.cdn) {
+	for _, home := range append(slices.Clone(gr.g.indexes), gr.g.cdn) {
 		if egress.SameOrigin(u, home) && f.Source != "url" {
 			route.Home = home
 		}
 	}
 	if f.Source == "url" {
-		route.Host = g.policy.CheckHost
+		route.Host = gr.policy.CheckHost
 	}
 	return entry{File: f, link: u, route: route}, nil
 }
@@ -237,7 +247,7 @@ func (gr *Grant) named(sha256, filename string) (e entry, metadata string, ok bo
 		return entry{}, "", false
 	}
 	f := p.find(sha256, filename)
-	if f == nil || !f.visible(gr.g.policy, gr.g.now()) {
+	if f == nil || !f.visible(gr.policy, gr.g.now()) {
 		return entry{}, "", false
 	}
 	return p.entry(f), f.CoreMetadata["sha256"], true

@@ -80,7 +80,8 @@ func (p *projectPage) entry(f *pageFile) entry {
 
 // project finds the page of a project in the first index that has it. If an index
 // fails, the next ones are not tried: they may have another project of that name.
-func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error) {
+func (gr *Grant) project(ctx context.Context, name string) (*projectPage, error) {
+	g := gr.g
 	if len(g.indexes) == 0 {
 		return nil, &egress.RefusedError{Text: "no package index is configured"}
 	}
@@ -88,13 +89,18 @@ func (g *Gateway) project(ctx context.Context, name string) (*projectPage, error
 	var denied error
 	for _, index := range g.indexes {
 		// An index that the operator denied is skipped.
-		if err := g.policy.CheckPackage(egress.Python, name, index.Hostname()); err != nil {
+		if err := gr.policy.CheckPackage(egress.Python, name, index.Hostname()); err != nil {
 			denied = err
 			continue
 		}
-		p, err := g.projectOf(ctx, index, name)
+		p, err := gr.projectOf(ctx, index, name)
 		if err != nil {
 			return nil, err
+		}
+		if page, err := url.Parse(p.URL); err == nil && page.Host != "" { // where another grant may have been led
+			if err := gr.policy.CheckLink(page.Hostname()); err != nil {
+				return nil, err
+			}
 		}
 		if !p.Absent {
 			g.storeAbsent(ctx, name, lacking)
@@ -130,10 +136,11 @@ func pageLink(index *url.URL, name string) *url.URL {
 	return link
 }
 
-// projectOf gets a page from one index, with one request for all who want it at a time.
-func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
-	link := pageLink(index, name)
-	flight := g.flights.DoChan(link.String(), func() (page any, err error) {
+// projectOf gets a page from one index, with one request at a time for all of a policy who
+// want it.
+func (gr *Grant) projectOf(ctx context.Context, index *url.URL, name string) (*projectPage, error) {
+	g, link := gr.g, pageLink(index, name)
+	flight := g.flights.DoChan(fmt.Sprintf("%s %v %s", link, gr.policy.NoFetch, gr.policy.Key()), func() (page any, err error) {
 		g.work.RLock() // it may outlive those who asked
 		defer g.work.RUnlock()
 		if g.stopped.Err() != nil {
@@ -149,7 +156,7 @@ func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*
 		}()
 		ctx, cancel := context.WithTimeoutCause(g.stopped, pageWait, errors.New("no answer in time"))
 		defer cancel()
-		return g.refresh(ctx, index, link, name)
+		return gr.refresh(ctx, index, link, name)
 	})
 	select {
 	case <-ctx.Done():
@@ -164,8 +171,8 @@ func (g *Gateway) projectOf(ctx context.Context, index *url.URL, name string) (*
 
 // refresh returns the page from memory or the cache if it is fresh, or if the index
 // can't be reached; else from the index.
-func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string) (*projectPage, error) {
-	key := link.String()
+func (gr *Grant) refresh(ctx context.Context, index, link *url.URL, name string) (*projectPage, error) {
+	g, key := gr.g, link.String()
 	old := g.pages.get(key)
 	if old == nil || !old.fresh(g.now()) {
 		if stored := g.storedPage(index, key, name); stored != nil {
@@ -173,13 +180,13 @@ func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string
 			g.pages.put(key, old)
 		}
 	}
-	if old != nil && (old.fresh(g.now()) || g.noFetch()) {
+	if old != nil && (old.fresh(g.now()) || gr.noFetch()) {
 		return old, nil
 	}
-	if g.noFetch() {
+	if gr.noFetch() {
 		return nil, cache.ErrMiss
 	}
-	p, err := g.fetchPage(ctx, index, link, name, old)
+	p, err := gr.fetchPage(ctx, index, link, name, old)
 	if err != nil {
 		if old == nil {
 			return nil, err
@@ -192,14 +199,15 @@ func (g *Gateway) refresh(ctx context.Context, index, link *url.URL, name string
 }
 
 // fetchPage fetches or revalidates a page and stores it.
-func (g *Gateway) fetchPage(ctx context.Context, index, link *url.URL, name string, old *projectPage) (*projectPage, error) {
+func (gr *Grant) fetchPage(ctx context.Context, index, link *url.URL, name string, old *projectPage) (*projectPage, error) {
+	g := gr.g
 	header := http.Header{"Accept": {acceptPage}}
 	if old != nil && old.ETag != "" {
 		header.Set("If-None-Match", old.ETag)
 	} else if old != nil && old.Modified != "" {
 		header.Set("If-Modified-Since", old.Modified)
 	}
-	resp, body, err := g.network.Get(ctx, link, egress.Route{Home: index}, header, maxPage)
+	resp, body, err := g.network.Get(ctx, link, egress.Route{Home: index, Host: gr.policy.CheckLink}, header, maxPage)
 	if _, large := errors.AsType[*egress.TooLargeError](err); large {
 		return nil, fmt.Errorf("the page of %s on %s is larger than %d bytes", name, link.Host, maxPage)
 	}

@@ -122,20 +122,20 @@ func (g *Gateway) serveProject(w http.ResponseWriter, r *http.Request, gr *Grant
 		return answerf(http.StatusNotFound, "%.200q is not the name of a package", name)
 	}
 	name = egress.NormalizePython(name)
-	if err := g.policy.CheckPackage(egress.Python, name, ""); err != nil {
+	if err := gr.policy.CheckPackage(egress.Python, name, ""); err != nil {
 		return err
 	}
 	// A guest that hangs up keeps its slot until the page is there, so that it can't
 	// cause more requests at a time than it has slots.
-	p, err := g.project(gr.closed, name)
+	p, err := gr.project(gr.closed, name)
 	if err != nil {
-		return g.explain("the index page of "+name, err)
+		return gr.explain("the index page of "+name, err)
 	}
 	if p, err = gr.demand.narrow(p); err != nil {
 		return err
 	}
 	gr.remember(p)
-	body, err := p.render(g.policy, g.now(), func(sha256, filename string) string {
+	body, err := p.render(gr.policy, g.now(), func(sha256, filename string) string {
 		return gr.BaseURL() + "file/" + sha256 + "/" + url.PathEscape(filename)
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, gr *Grant, s
 
 // serveURL serves a wheel by its URL, which is percent-encoded as a whole.
 func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, escaped string) error {
-	e, err := g.wheelAt(escaped)
+	e, err := gr.wheelAt(escaped)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, es
 	}
 	path, hit, err := g.urlBlob(r.Context(), gr, e)
 	if err != nil {
-		return g.explain(e.Filename, err)
+		return gr.explain(e.Filename, err)
 	}
 	e.SHA256, e.Cached = filepath.Base(path), hit // the cache names files by their digest
 	if err := gr.demand.check(e.File); err != nil {
@@ -192,7 +192,7 @@ func (g *Gateway) serveURL(w http.ResponseWriter, r *http.Request, gr *Grant, es
 }
 
 // wheelAt reads and judges a guest's URL.
-func (g *Gateway) wheelAt(escaped string) (entry, error) {
+func (gr *Grant) wheelAt(escaped string) (entry, error) {
 	text, err := url.PathUnescape(escaped)
 	if err != nil || len(text) > maxURL {
 		return entry{}, answerf(http.StatusBadRequest, "the URL is malformed or too long")
@@ -206,10 +206,10 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	if !ok {
 		return entry{}, answerf(http.StatusForbidden, "%.300q does not end in the file name of a wheel", text)
 	}
-	if err := errors.Join(g.policy.CheckPackage(egress.Python, name, u.Hostname()), g.policy.CheckHost(u.Hostname())); err != nil {
+	if err := errors.Join(gr.policy.CheckPackage(egress.Python, name, u.Hostname()), gr.policy.CheckHost(u.Hostname())); err != nil {
 		return entry{}, err
 	}
-	if g.policy.MinReleaseAge > 0 {
+	if gr.policy.MinReleaseAge > 0 {
 		return entry{}, answerf(http.StatusForbidden, "the operator asks for a minimum release age, which a wheel by URL such as %s does not tell; use a release of the index", filename)
 	}
 	sum := ""
@@ -223,7 +223,7 @@ func (g *Gateway) wheelAt(escaped string) (entry, error) {
 	u.Fragment, u.RawFragment = "", ""
 	return entry{
 		File: File{Name: name, Version: version, Filename: filename, URL: u.String(), SHA256: sum, Source: "url"},
-		link: u, route: egress.Route{Host: g.policy.CheckHost}, registry: u.Hostname(),
+		link: u, route: egress.Route{Host: gr.policy.CheckHost}, registry: u.Hostname(),
 	}, nil
 }
 
@@ -243,7 +243,7 @@ func (g *Gateway) serveEntry(w http.ResponseWriter, r *http.Request, gr *Grant, 
 // checkedBlob is blob after the checks of the policy and the file's page. Its errors are
 // for the guest.
 func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit int64, e entry) (path string, hit bool, err error) {
-	if err := g.policy.CheckPackage(egress.Python, e.Name, e.registry); err != nil {
+	if err := gr.check(e); err != nil {
 		return "", false, err
 	}
 	if e.refused != "" {
@@ -254,7 +254,7 @@ func (g *Gateway) checkedBlob(ctx context.Context, gr *Grant, kind string, limit
 		return "", false, answerf(http.StatusNotFound, "%s was built of a source, and is no longer in the cache: run the program again", e.Filename)
 	}
 	if err != nil {
-		return "", false, g.explain(e.Filename, err)
+		return "", false, gr.explain(e.Filename, err)
 	}
 	return path, hit, nil
 }

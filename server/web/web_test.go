@@ -28,7 +28,7 @@ type echo struct{ ended chan string }
 func (echo) Describe() job.Description                      { return job.Description{Languages: deno.Languages} }
 func (echo) Prepare(context.Context, func(job.Event)) error { return nil }
 func (echo) Close()                                         {}
-func (echo) Install(context.Context, []string, func(job.Event)) ([]job.Package, error) {
+func (echo) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
 

@@ -54,6 +54,8 @@ type Program struct {
 	// Most are the most permissions that its client may have, as Deno flags; nil means all
 	// that the operator granted. Permissions narrow them.
 	Most []string `json:"-"`
+	// Policy narrows which packages its client may use.
+	Policy PackagePolicy `json:"-"`
 	// Workspace is a directory, by its real path, that becomes the program's
 	// current one, which it may read and, unless ReadOnly, write; empty means
 	// that it has none.
@@ -70,6 +72,14 @@ type Program struct {
 	// Timeout bounds the time that the guest's own code runs, package
 	// installation apart. Zero means Limits.Timeout.
 	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// PackagePolicy is what a client may use of the packages that the operator allows. Its
+// parts mean what the settings of these names do, and the zero value narrows nothing.
+type PackagePolicy struct {
+	AllowPackages, DenyPackages []string
+	MinReleaseAge               time.Duration
+	CacheOnly                   bool // as fetch_packages = false
 }
 
 // Streams are what a program is connected to while it runs.
@@ -219,8 +229,9 @@ type Toolchain interface {
 	Engine
 	// Prepare fetches and makes all that a later offline run needs.
 	Prepare(ctx context.Context, emit func(Event)) error
-	// Install fetches packages into the cache and says what they resolved to.
-	Install(ctx context.Context, packages []string, emit func(Event)) ([]Package, error)
+	// Install fetches a program's Packages into the cache, within its Most and its Policy,
+	// and says what they resolved to.
+	Install(ctx context.Context, p Program, emit func(Event)) ([]Package, error)
 	// Describe says what the engine is, without fetching or waiting.
 	Describe() Description
 	// Close ends what the engine keeps running (warm children, listeners).

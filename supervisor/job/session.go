@@ -11,6 +11,7 @@ type SessionOptions struct {
 	// Permissions narrow what the operator granted, and Most what the client may have of
 	// it, as those of a Program do.
 	Permissions, Most []string
+	Policy            PackagePolicy
 	// Workspace is a directory, by its real path: the session's current one,
 	// which it may read and write without further permission.
 	Workspace string
