@@ -224,11 +224,15 @@ func id(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// distance is how far a time of a file is from now. One in the future was told by a clock
+// that has been set back since: it says as little as one as long ago.
+func (c *Cache) distance(t time.Time) time.Duration { return c.now().Sub(t).Abs() }
+
 // touch records a use in the modification time of path, at most hourly so that
 // reading stays cheap.
 func (c *Cache) touch(path string, lastUse time.Time) {
-	now := c.now()
-	if now.Sub(lastUse) > time.Hour {
+	if c.distance(lastUse) > time.Hour {
+		now := c.now()
 		if err := os.Chtimes(path, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.log.Debug("cannot record the use of a cache entry", "path", path, "err", err)
 		}

@@ -105,7 +105,7 @@ func (c *Cache) trim(ctx context.Context, maxBytes int64, rest time.Duration) (f
 		if err := ctx.Err(); err != nil {
 			return freed, err
 		}
-		if used[c.entryName(e.path)] || e.kind == denoKind && c.now().Sub(e.lastUse) < rest {
+		if used[c.entryName(e.path)] || e.kind == denoKind && c.distance(e.lastUse) < rest {
 			freed.InUse++
 			continue
 		}
@@ -211,14 +211,14 @@ func (c *Cache) trimSometimes() {
 	if st, err := os.Stat(mark); err == nil {
 		last = st.ModTime()
 	}
-	now := c.now()
-	if now.Sub(last) < trimEvery || c.stopped.Err() != nil {
+	ago := c.distance(last)
+	if ago < trimEvery || c.stopped.Err() != nil {
 		c.trimming.Unlock()
 		return
 	}
 	c.background.Go(func() {
 		defer c.trimming.Unlock()
-		if now.Sub(last) < trimAtOnce {
+		if ago < trimAtOnce {
 			select {
 			case <-time.After(trimPause):
 			case <-c.stopped.Done():

@@ -167,6 +167,48 @@ func TestTrimTakesDenosPackagesThatWereLongUnread(t *testing.T) {
 	}
 }
 
+// TestAClockThatJumps: by an hour, nothing is taken for old; far back, nothing is taken
+// for new until the clock is there again.
+func TestAClockThatJumps(t *testing.T) {
+	for _, row := range []struct {
+		by      time.Duration
+		kept    int  // Deno's packages that were read just now
+		touched bool // an entry that is used
+		trims   bool
+	}{{time.Hour - time.Minute, 1, false, false}, {-time.Hour + time.Minute, 1, false, false}, {48 * time.Hour, 0, true, true}, {-48 * time.Hour, 0, true, true}} {
+		c := open(t, t.TempDir(), Options{})
+		c.now = func() time.Time { return time.Now().Add(row.by) }
+		_, err := c.Put(t.Context(), "k", "a", strings.NewReader("aaaa"))
+		must(t, err)
+		path := filepath.Join(c.DenoDir(), "npm/registry.example/chalk/5.0.0/package.json")
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, make([]byte, 100), 0o600))
+
+		_, err = c.Get("k", "a")
+		must(t, err)
+		record, err := os.Stat(c.indexPath("k", "a"))
+		must(t, err)
+		if touched := time.Since(record.ModTime()).Abs() > time.Hour; touched != row.touched {
+			t.Errorf("%v: the use of an entry was recorded: %v", row.by, touched)
+		}
+		mark := filepath.Join(c.dir, trimMark)
+		must(t, os.WriteFile(mark, nil, 0o600))
+		before := time.Now().Add(-time.Second)
+		must(t, os.Chtimes(mark, before, before))
+		c.maxBytes = 1 << 30
+		c.trimSometimes()
+		c.background.Wait()
+		after, err := os.Stat(mark)
+		if err != nil || (time.Since(after.ModTime()) < time.Second) != row.trims {
+			t.Errorf("%v: it was trimmed last at %v, %v", row.by, after.ModTime(), err)
+		}
+		freed, err := c.Trim(t.Context(), 0)
+		if _, gone := os.Stat(path); err != nil || (gone == nil) != (row.kept == 1) {
+			t.Errorf("%v: %+v, %v; the package: %v", row.by, freed, err, gone)
+		}
+	}
+}
+
 func TestTheCacheTrimsItselfWhenItIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	c, err := Open(dir, Options{})

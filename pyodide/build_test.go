@@ -18,8 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/cache/egress"
+	"rillbox/deno"
 	"rillbox/pyodide/gateway"
 	"rillbox/supervisor/job"
 )
@@ -292,5 +294,23 @@ def chosen(specifier):
 	const want = `["A.b-1.10.zip", "a_b-1.9.tar.gz", "a-b-1.0.tar.gz", "a_b-2.0rc1.tar.gz", "a_b-3.0.tar.gz", null, null]`
 	if string(r.Value) != want {
 		t.Errorf("value %s, want %s", r.Value, want)
+	}
+}
+
+// TestWhyASourceIsNotBuiltIsForgotten: after a day, and when the clock was set back.
+func TestWhyASourceIsNotBuiltIsForgotten(t *testing.T) {
+	e, err := New(Options{Options: deno.Options{Cache: cachetest.Empty(t, cache.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for age, want := range map[time.Duration]string{time.Hour: "why", unbuiltFor + time.Hour: "", -time.Hour: ""} {
+		text, err := json.Marshal(unbuiltRecord{time.Now().Add(-age), "why"})
+		if err == nil {
+			_, err = e.o.Cache.Put(t.Context(), unbuiltKind, age.String(), bytes.NewReader(text))
+		}
+		if got := e.unbuilt(age.String()); err != nil || got != want {
+			t.Errorf("what was found %v ago is %q, %v", age, got, err)
+		}
 	}
 }

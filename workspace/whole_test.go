@@ -81,7 +81,7 @@ func TestOpenRemovesWhatKilledWritersLeft(t *testing.T) {
 	d := open(t, Options{})
 	old := time.Now().Add(-2 * partialAge)
 	name := func(s string) string { return partialPrefix + s + partialSuffix }
-	for _, s := range []string{"old", "young"} {
+	for _, s := range []string{"old", "young", "future"} {
 		guestWrites(t, d, name(s), "x")
 	}
 	guestWrites(t, d, "old", "x")
@@ -90,6 +90,10 @@ func TestOpenRemovesWhatKilledWritersLeft(t *testing.T) {
 		if err := os.Chtimes(d.path(old), time.Time{}, time.Now().Add(-2*partialAge)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	future := time.Now().Add(2 * partialAge) // by a clock that was set back
+	if err := os.Chtimes(d.path(name("future")), future, future); err != nil {
+		t.Fatal(err)
 	}
 	guestWrites(t, d, name("dir")+"/file", "x")
 	if err := os.Chtimes(d.path(name("dir")), old, old); err != nil {

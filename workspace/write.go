@@ -279,7 +279,7 @@ func (d *Dir) removePartial() {
 	entries, _ := top.ReadDir(maxWalk)
 	for _, entry := range entries {
 		if name := entry.Name(); strings.HasPrefix(name, partialPrefix) && strings.HasSuffix(name, partialSuffix) {
-			if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > partialAge {
+			if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()).Abs() > partialAge { // a clock may have been set back
 				_ = d.root.Remove(name)
 			}
 		}

@@ -155,6 +155,10 @@ func TestPagesAreRevalidated(t *testing.T) {
 		{"fresh again in another process", time.Minute, "1.0", true, "1.0", 1, 1},
 		{"fresh, though changed", time.Minute, "2.0", false, "1.0", 1, 1},
 		{"stale, changed", time.Hour, "2.0", true, "2.0", 2, 1},
+		{"the clock was set back", -time.Hour, "2.0", false, "2.0", 2, 2},
+		{"fresh by the clock that was set back", time.Minute, "2.0", false, "2.0", 2, 2},
+		{"the clock was set back, in another process", -time.Hour, "2.0", true, "2.0", 2, 3},
+		{"the clock is right again", 2*time.Hour - time.Minute, "2.0", false, "2.0", 2, 4},
 	} {
 		now, version = now.Add(step.pass), step.version
 		if step.restart {

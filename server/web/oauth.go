@@ -21,6 +21,7 @@ type OAuth struct {
 	issuer, audience string
 	scopes           []string
 	keys             *keys
+	now              func() time.Time // for tests
 }
 
 // OAuthOptions say which tokens are accepted.
@@ -53,7 +54,7 @@ func NewOAuth(o OAuthOptions) (*OAuth, error) {
 			return nil, fmt.Errorf("%.80q is no scope", scope)
 		}
 	}
-	a := &OAuth{o.Issuer, o.Audience, o.Scopes, newKeys(o.Issuer, o.KeysURL, o.Log)}
+	a := &OAuth{o.Issuer, o.Audience, o.Scopes, newKeys(o.Issuer, o.KeysURL, o.Log), time.Now}
 	a.keys.look("", true)
 	return a, nil
 }
@@ -108,16 +109,16 @@ func (a *OAuth) judge(claims jwt.Claims, scopes []string) (Identity, error) {
 	if claims.Expiry == nil {
 		return Identity{}, errors.New("it does not say when it expires")
 	}
-	err := claims.ValidateWithLeeway(jwt.Expected{Issuer: a.issuer, AnyAudience: jwt.Audience{a.audience}, Time: time.Now()}, clockLeeway)
+	err := claims.ValidateWithLeeway(jwt.Expected{Issuer: a.issuer, AnyAudience: jwt.Audience{a.audience}, Time: a.now()}, clockLeeway)
 	switch {
 	case errors.Is(err, jwt.ErrExpired):
-		return Identity{}, errors.New("it has expired")
+		return Identity{}, fmt.Errorf("it has expired, by this server's clock (%s)", a.now().UTC().Format(time.RFC3339))
 	case errors.Is(err, jwt.ErrInvalidAudience):
 		return Identity{}, errors.New("it is for another audience")
 	case errors.Is(err, jwt.ErrInvalidIssuer):
 		return Identity{}, errors.New("it is of another issuer")
 	case err != nil:
-		return Identity{}, errors.New("it does not hold yet")
+		return Identity{}, fmt.Errorf("it does not hold yet, by this server's clock (%s)", a.now().UTC().Format(time.RFC3339))
 	}
 	if s := claims.Subject; s == "" || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return Identity{}, errors.New("its subject is not 1 to 255 characters of ASCII")

@@ -138,6 +138,14 @@ func TestAccessTokens(t *testing.T) {
 	i.mu.Unlock()
 	a := i.oauth(t, "run")
 	a.keys.pause = time.Hour // one fetch is all
+	token := sign(t, jose.ES256, key, "1", "", i.claims(map[string]any{"exp": time.Now().Add(time.Minute).Unix(), "nbf": time.Now().Unix()}))
+	for jump, want := range map[time.Duration]string{0: "", 80 * time.Second: "", -20 * time.Second: "", time.Hour: "it has expired, by this server's clock (", -time.Hour: "it does not hold yet, by this server's clock ("} {
+		a.now = func() time.Time { return time.Now().Add(jump) }
+		if _, err := a.identify(t.Context(), token); (want != "" || err != nil) && (err == nil || want == "" || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("when the clock has jumped by %v: %v", jump, err)
+		}
+	}
+	a.now = time.Now
 	der, err := x509.MarshalPKIXPublicKey(rsaKey.Public())
 	if err != nil {
 		t.Fatal(err)

@@ -466,6 +466,15 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, age := range map[string]time.Duration{ // those that have no lock file
+		"3-about-to-begin": 0, "4-the-clock-was-set-back": -time.Hour + time.Minute,
+		"5-old": 2 * time.Hour, "6-the-clock-was-set-far-back": -2 * time.Hour,
+	} {
+		then := time.Now().Add(-age)
+		if err := errors.Join(os.Mkdir(filepath.Join(base, name), 0o700), os.Chtimes(filepath.Join(base, name), then, then)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	lock := flock.New(filepath.Join(alive, lockName))
 	if locked, err := lock.TryLock(); !locked {
 		t.Fatal("the lock is not free", err)
@@ -479,7 +488,7 @@ func TestDirectoriesOfDeadServersAreRemoved(t *testing.T) {
 				return
 			}
 		}
-	}); !slices.Equal(names, []string{"2-alive"}) {
+	}); !slices.Equal(names, []string{"2-alive", "3-about-to-begin", "4-the-clock-was-set-back"}) {
 		t.Errorf("left are %v", names)
 	}
 }

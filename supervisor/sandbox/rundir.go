@@ -158,7 +158,7 @@ func removeStale(base string) {
 	for _, entry := range entries {
 		dir := filepath.Join(base, entry.Name())
 		if _, err := os.Stat(filepath.Join(dir, lockName)); err != nil {
-			if info, err := entry.Info(); err != nil || time.Since(info.ModTime()) < time.Hour {
+			if info, err := entry.Info(); err != nil || time.Since(info.ModTime()).Abs() < time.Hour { // a clock may have been set back
 				continue
 			}
 		}
