@@ -113,9 +113,26 @@ func (c *conn) decode(line []byte, size int64) (messages []jsonrpc.Message, _ *j
 		if err != nil {
 			return nil, invalid("%s", explain(fmt.Sprintf("not a JSON-RPC message: %v", err)))
 		}
+		if call, ok := message.(*jsonrpc.Request); ok && !keepsID(part, call.ID) {
+			return nil, invalid("the id is a number that would come back as another: send a whole one of less than 2^53, or a string")
+		}
 		messages = append(messages, message)
 	}
 	return messages, nil
+}
+
+// keepsID says that an answer has the ID that its call has: go-sdk makes an int64 of each
+// number, by way of a float64.
+func keepsID(message []byte, id jsonrpc.ID) bool {
+	kept, isNumber := id.Raw().(int64)
+	if !isNumber {
+		return true
+	}
+	var sent struct {
+		ID float64 `json:"id"`
+	}
+	err := json.Unmarshal(message, &sent)
+	return err == nil && sent.ID == float64(kept) && -1<<53 < kept && kept < 1<<53
 }
 
 func invalid(format string, args ...any) *jsonrpc.Error {
@@ -126,8 +143,8 @@ func invalid(format string, args ...any) *jsonrpc.Error {
 // or after them at the very end. Only the fields of the message itself can
 // stand there.
 var (
-	idFirst = regexp.MustCompile(`^\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]*")\s*[,}]`)
-	idLast  = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?\d{1,18}|"[^"\\]*")\s*(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*)*\}$`)
+	idFirst = regexp.MustCompile(`^\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?[\d.eE+-]{1,40}|"[^"\\]*")\s*[,}]`)
+	idLast  = regexp.MustCompile(`[,{]\s*"id"\s*:\s*(-?[\d.eE+-]{1,40}|"[^"\\]*")\s*(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*)*\}$`)
 )
 
 var noID = []byte("null")

@@ -42,6 +42,10 @@ func TestRefusedLinesKeepTheirID(t *testing.T) {
 		{`{"jsonrpc":"1.0","id":11,"method":"ping"}`, `11`},
 		{`{"jsonrpc":"2.0","id":12,"method":"ping","params":` + strings.Repeat("[", 1200) + strings.Repeat("]", 1200) + `}`, `12`},
 		{`{"jsonrpc":"2.0","id":13,"method":"ping"} {"jsonrpc":"2.0","id":14,"method":"ping"}`, `13`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `1.5`},
+		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `9007199254740993`},
+		{`{"jsonrpc":"2.0","method":"ping","id":-9223372036854775808}`, `-9223372036854775808`},
+		{`{"jsonrpc":"2.0","id":1e30,"method":"ping"}`, `1e30`},
 		{`[]`, `null`},
 	} {
 		var out bytes.Buffer

@@ -302,6 +302,9 @@ func look(body []byte) (message, *refusal) {
 		m.method, m.version = request.Method, max(m.version, params.Meta.Version)
 		m.hello = m.hello || request.Method == "initialize"
 		if request.IsCall() {
+			if !keepsID(part, request.ID) {
+				return m, invalid("the id is a number that would come back as another: send a whole one of less than 2^53, or a string")
+			}
 			m.isCall = true
 			m.id, _ = json.Marshal(request.ID.Raw())
 		}
@@ -318,6 +321,20 @@ func look(body []byte) (message, *refusal) {
 		m.version = firstWithoutSessions
 	}
 	return m, nil
+}
+
+// keepsID says that an answer has the ID that its call has: go-sdk makes an int64 of each
+// number, by way of a float64.
+func keepsID(message []byte, id jsonrpc.ID) bool {
+	kept, isNumber := id.Raw().(int64)
+	if !isNumber {
+		return true
+	}
+	var sent struct {
+		ID float64 `json:"id"`
+	}
+	err := json.Unmarshal(message, &sent)
+	return err == nil && sent.ID == float64(kept) && -1<<53 < kept && kept < 1<<53
 }
 
 func invalid(format string, args ...any) *refusal {
