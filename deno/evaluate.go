@@ -99,9 +99,10 @@ func (c *sessionCell) evaluate(ctx context.Context) (wire.Outcome, error) {
 	if err != nil || p.Error != nil {
 		return wire.Outcome{Result: &wire.Frame{Error: p.Error}}, err
 	}
-	if len(c.requires) > 0 {
-		if err := c.askGuest(ctx, "load", map[string]any{"value": c.requires}, nil); err != nil && !isRefused(err) {
-			return wire.Outcome{}, err // what could not be loaded, require tells of
+	if len(c.loads) > 0 || c.named {
+		loads := map[string]any{"packages": append([]string{}, c.loads...), "named": c.named}
+		if err := c.askGuest(ctx, "load", map[string]any{"value": loads}, nil); err != nil && !isRefused(err) {
+			return wire.Outcome{}, err // what could not be loaded, its import tells of
 		}
 	}
 	script := cellPrelude + "\n" + p.Code
@@ -149,7 +150,7 @@ func (c *sessionCell) prepare(ctx context.Context) (p prepared, err error) {
 	limits := c.engine.options.Limits
 	request, err := json.Marshal(map[string]any{
 		"name": c.name, "code": c.script.Code, "map": c.script.Map, "typescript": c.typescript,
-		"imports": c.packages.imports, "args": append([]string{}, c.program.Args...),
+		"imports": c.packages.imports, "scopes": c.packages.scopes, "args": append([]string{}, c.program.Args...),
 		"limit": limits.Result, "displays": limits.Displays, "echo": c.program.Echo,
 	})
 	if err == nil && len(request) > pipelined {

@@ -123,11 +123,17 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (r
 	}
 	addSyntaxHints(&r, p, m, scan)
 	r.Packages, r.Installing = install.Packages, installing
-	if len(install.Unlocked) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", p.Manifest.Lock.File, strings.Join(install.Unlocked, ", ")))
-	}
+	r.Notes = append(r.Notes, notLocked(install, p.Manifest.Lock)...)
 	r.Notes = append(r.Notes, notFetched(m)...)
 	return r, nil
+}
+
+// notLocked tells of packages that the project's lock file does not have.
+func notLocked(install modules.Plan, lock job.Lock) (notes []string) {
+	if len(install.Unlocked) > 0 {
+		notes = append(notes, fmt.Sprintf("%s does not have %s: `rillbox lock FILE` adds it", lock.File, strings.Join(install.Unlocked, ", ")))
+	}
+	return notes
 }
 
 // notFetched tells of imports that were not found.

@@ -39,8 +39,9 @@ import (
 // port of the system's choice, and connect to none. The rest of its address is
 // secret: the process told it before any guest code came.
 type session struct {
-	engine   *Engine
-	language job.Language
+	engine    *Engine
+	language  job.Language
+	workspace string // the session's directory; empty if it has none
 	// permissions are those for imports; what the guest may do was decided at the start.
 	permissions permission.Permissions
 	policy      egress.Policy
@@ -56,7 +57,8 @@ type session struct {
 	// Used by the cell that runs; the supervisor runs one at a time.
 	cells    int
 	packages packages
-	jsx      string // the package that made the last elements of JSX
+	asked    []string // what cells named as packages, in place of what a manifest says
+	jsx      string   // the package that made the last elements of JSX
 
 	mu    sync.Mutex
 	shown *wire.Displays // of the cell that runs
@@ -75,7 +77,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 		return nil, err
 	}
 	s := &session{
-		engine: e, language: o.Language, permissions: granted, policy: e.options.Narrowed(o.Policy),
+		engine: e, language: o.Language, workspace: o.Workspace, permissions: granted, policy: e.options.Narrowed(o.Policy),
 		ended:    make(chan struct{}),
 		pauses:   pauses{at: make(chan bool, 1), resumed: make(chan struct{}, 1), internal: map[string]bool{}, guest: fileURL(e.guest)},
 		packages: packages{exact: map[string]string{}},

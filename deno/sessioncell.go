@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ type sessionCell struct {
 	script     modules.Script // of code
 	extension  string
 	typescript bool
-	requires   []string // the packages that require must find loaded
+	loads      []string // the packages that must be loaded before the cell begins
+	named      bool     // files of the workspace import by names
 	packages   cellPackages
 	installing time.Duration
 	tooHard    bool
@@ -78,12 +80,20 @@ func (c *sessionCell) inspect(ctx context.Context) error {
 	}
 	c.extension = extensions[0]
 	c.code = strings.TrimPrefix(p.Code, "\ufeff")
+	for _, text := range p.Packages {
+		if !slices.Contains(c.asked, text) {
+			c.asked = append(c.asked, text)
+		}
+	}
 	if strings.HasPrefix(c.code, "#!") {
 		c.code = "//" + c.code[2:]
 	}
 	var found modules.Scanned
+	var m modules.Module
 	if isWorthScanning(c.code, c.extension) {
-		if found, err = c.scan(modules.ScanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: c.jsx}); err != nil {
+		asked := modules.ScanRequest{Code: c.code, Extensions: extensions, Cell: true, JSX: cmp.Or(c.jsx, p.Manifest.JSX.Source)}
+		p.Code, p.Packages, p.Workspace = c.code, c.asked, c.workspace
+		if m, found, err = modules.InspectCell(p, asked, c.scan); err != nil {
 			return err
 		}
 		c.extension, c.tooHard, c.jsx, c.script = found.Extension, found.TooHard, cmp.Or(found.JSX, c.jsx), found.Script
@@ -93,20 +103,39 @@ func (c *sessionCell) inspect(ctx context.Context) error {
 	if c.name = p.Name; !modules.PlainName().MatchString(c.name) {
 		c.name = fmt.Sprintf("cell%d%s", c.cells, c.extension)
 	}
+	if len(m.Refused) > 0 {
+		return &modules.PackageError{Text: strings.Join(m.Refused, "\n")}
+	}
 	began := time.Now()
-	c.packages, err = c.plan(ctx, found.Imports, p.Packages, c.emit)
+	c.packages, err = c.plan(ctx, m, c.program, c.emit)
 	c.installing = time.Since(began)
 	if err != nil {
 		return err
 	}
-	if found.Requires {
-		for _, text := range found.Imports {
+	c.packages.notes = append(c.packages.notes, unhonoured(p.Manifest, c.extension)...)
+	if m.Unfollowed != nil {
+		c.packages.notes = append(c.packages.notes, notFetched(modules.Module{Unfollowed: m.Unfollowed})...)
+	}
+	if found.Requires || len(m.Files) > 0 { // for what the cell itself imports, Deno asks
+		for _, text := range m.Imports {
 			if to := c.packages.imports[text]; strings.HasPrefix(to, "npm:") {
-				c.requires = append(c.requires, to)
+				c.loads = append(c.loads, to)
 			}
 		}
 	}
+	c.named = c.packages.named && (len(m.Files) > 0 || len(m.Names.Imports) > 0)
 	return nil
+}
+
+// unhonoured tells what of a manifest does not hold in cells.
+func unhonoured(m job.Manifest, extension string) (notes []string) {
+	if m.Overrides != nil {
+		notes = append(notes, `"overrides" are not honoured in cells`)
+	}
+	if m.JSX.Factory != "" && strings.HasSuffix(extension, "x") {
+		notes = append(notes, `"jsxFactory" is not honoured in cells`)
+	}
+	return notes
 }
 
 // isWorthScanning reports whether a parse may tell what a cell imports, or that it

@@ -24,17 +24,19 @@ type packages struct {
 
 // cellPackages are those of one cell.
 type cellPackages struct {
-	imports map[string]string // what is added to the import map
+	imports map[string]string            // what is added to the import map
+	scopes  map[string]map[string]string // that hold in modules below a path
+	named   bool                         // either has names
 	planned []job.Package
 	notes   []string
 }
 
-// plan finds out what a cell's imports and requests mean, and gives the session
-// what it has not yet.
-func (s *session) plan(ctx context.Context, imports, requests []string, emit func(job.Event)) (cellPackages, error) {
-	asked := slices.Clone(requests)
+// plan finds out what the imports and requests of a cell, which m tells of, mean, and
+// gives the session what it has not yet.
+func (s *session) plan(ctx context.Context, m modules.Module, p job.Program, emit func(job.Event)) (cellPackages, error) {
+	asked := slices.Clone(p.Packages)
 	named := func(other modules.Specifier) bool {
-		return slices.ContainsFunc(requests, func(text string) bool {
+		return slices.ContainsFunc(p.Packages, func(text string) bool {
 			request, err := modules.ParseSpecifier(strings.TrimSpace(text))
 			return err == nil && request.Name == other.Name
 		})
@@ -44,24 +46,34 @@ func (s *session) plan(ctx context.Context, imports, requests []string, emit fun
 			asked = append(asked, known.String())
 		}
 	}
-	r, err := modules.Resolve(imports, asked)
+	r, err := modules.Resolve(m.Imports, asked)
 	if err != nil {
 		return cellPackages{}, &modules.PackageError{Text: err.Error()}
 	}
 	roots := slices.DeleteFunc(slices.Clone(r.Roots), func(root modules.Specifier) bool { return s.packages.exact[root.String()] != "" })
 	var w cellPackages
 	if len(roots) > 0 {
-		p, err := s.engine.planner.Plan(ctx, s.engine.deno, s.permissions, s.policy, roots, modules.Terms{}, emit)
+		terms := modules.TermsOf(p.Manifest)
+		terms.Overrides = nil // the session's process finds versions by what packages ask for
+		made, err := s.engine.planner.Plan(ctx, s.engine.deno, s.permissions, s.policy, roots, terms, emit)
 		if err != nil {
 			return cellPackages{}, err
 		}
-		if err := s.modules.add(p); err != nil {
+		if err := s.modules.add(made); err != nil {
 			return cellPackages{}, err
 		}
-		s.packages.add(p, roots)
-		w.planned = p.Packages
+		s.packages.add(made, roots)
+		w.planned = made.Packages
+		w.notes = notLocked(made, terms.Lock)
 	}
-	w.imports = s.packages.importMap(r, imports)
+	w.imports = s.packages.importMap(r, m)
+	for at, names := range m.Names.Scopes {
+		if w.scopes == nil {
+			w.scopes = map[string]map[string]string{}
+		}
+		w.scopes[at] = s.packages.exactly(maps.Clone(names))
+	}
+	w.named = len(r.Imports)+len(m.Names.Imports)+len(m.Names.Scopes) > 0
 	return w, nil
 }
 
@@ -81,13 +93,22 @@ func (p *packages) add(made modules.Plan, roots []modules.Specifier) {
 }
 
 // importMap is what a cell's specifiers stand for, each with an exact version.
-func (p *packages) importMap(r modules.Resolution, imports []string) map[string]string {
+func (p *packages) importMap(r modules.Resolution, m modules.Module) map[string]string {
 	all := maps.Clone(r.Imports)
-	for _, text := range imports {
+	maps.Copy(all, m.Names.Imports)
+	for _, text := range m.Imports {
+		if _, named := all[text]; named {
+			continue
+		}
 		if _, err := modules.ParseSpecifier(text); err == nil && strings.Contains(text, ":") {
 			all[text] = text
 		}
 	}
+	return p.exactly(all)
+}
+
+// exactly gives the packages in an import map their exact versions.
+func (p *packages) exactly(all map[string]string) map[string]string {
 	for from, to := range all {
 		s, err := modules.ParseSpecifier(strings.TrimSuffix(to, "/"))
 		if err != nil || s.IsURL() || p.exact[s.Root()] == "" {

@@ -3,6 +3,8 @@
 package deno_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,8 +95,8 @@ func TestPackagesThatCellsAskFor(t *testing.T) {
 	if r := s.cell(`import lib from "./lib.js"; lib`); string(r.Value) != `"left 2.0.0"` {
 		t.Errorf("from the workspace: %s %+v", r.Value, r.Error)
 	}
-	if r := s.cell(`import "./bare.js"`); r.Error == nil || r.Error.Message != `Cannot find package "left": in a file it is named "npm:left@2.0.0"` {
-		t.Errorf("from the workspace, without npm: %+v", r.Error)
+	if r := s.cell(`import bare from "./bare.js"; bare`); string(r.Value) != `"left 2.0.0"` {
+		t.Errorf("from the workspace, without npm: %s %+v", r.Value, r.Error)
 	}
 	if r := s.run(job.Program{Packages: []string{"file:///etc/passwd"}}); r.Error == nil || r.Error.Name != "PackageError" {
 		t.Errorf("a file as a package: %+v", r.Error)
@@ -170,5 +172,60 @@ func TestSessionsLeaveTheCacheAlone(t *testing.T) {
 	}
 	if r := s.cell(`Deno.readTextFileSync(` + string(got.Value) + `)`); string(r.Value) != strconv.Quote(`module.exports = "left 1.0.0";`) {
 		t.Errorf("it holds %s, %+v", r.Value, r.Error)
+	}
+}
+
+// TestFilesOfTheWorkspaceImportPackages: what a cell imports from the workspace imports
+// packages as the cell does, in the versions of the project's manifest.
+func TestFilesOfTheWorkspaceImportPackages(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.versions(t, "left", "1.0.0")
+	r.versions(t, "right", "2.0.0")
+	s := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.TypeScript)
+	for name, text := range map[string]string{
+		"npm.ts":     `import left from "npm:left@1.0.0"; export default left as string;`,
+		"bare.ts":    `import right from "right"; import data from "./data.json" with { type: "json" }; import c from "./c.cjs"; export default [right, data.n, c];`,
+		"data.json":  `{"n":1}`,
+		"c.cjs":      `module.exports = require("left") + require("./data.json").n`,
+		"named.ts":   `import left from "left"; import deep from "@/deep.ts"; export default [left, deep];`,
+		"in/deep.ts": `import left from "left"; import os from "node:os"; export default [left, os.hostname()];`,
+		"in/late.ts": `export default (await import("left")).default;`,
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(s.workspace, name)), 0o700), os.WriteFile(filepath.Join(s.workspace, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(p job.Program, value string) {
+		t.Helper()
+		if r := s.run(p); string(r.Value) != value {
+			t.Errorf("%s: have %s %+v, want %s", p.Code, r.Value, r.Error, value)
+		}
+	}
+	m := job.Manifest{
+		Imports: map[string]string{"left": "npm:left@1", "@/": "./in/", "#late": "./in/late.ts"},
+		Scopes:  map[string]map[string]string{"./in/": {"left": "npm:right@2"}},
+		Refused: map[string]string{"mine": "package.json makes it a folder"},
+	}
+	want(job.Program{Code: `import left from "./npm.ts"; left`}, `"left 1.0.0"`)
+	want(job.Program{Code: `import bare from "./bare.ts"; bare`}, `["right 2.0.0",1,"left 1.0.01"]`)
+	want(job.Program{Code: `import named from "./named.ts"; import left from "left"; [named, left]`, Manifest: m}, `[["left 1.0.0",["right 2.0.0","localhost"]],"left 1.0.0"]`)
+	want(job.Program{Code: `import late from "#late"; late`, Manifest: m}, `"right 2.0.0"`)
+	want(job.Program{Code: `const n = "deep"; (await import("@/" + n + ".ts")).default[0]`, Manifest: m}, `"right 2.0.0"`)
+	if r := s.run(job.Program{Code: `import "mine"`, Manifest: m}); r.Error == nil || r.Error.Name != "PackageError" || !strings.Contains(r.Error.Message, "package.json makes it a folder") {
+		t.Errorf("refused: %+v", r.Error)
+	}
+	m.Overrides = []byte(`{"left":"1"}`)
+	if r := s.run(job.Program{Code: `import "right"`, Manifest: m}); len(r.Notes) != 1 || r.Notes[0] != `"overrides" are not honoured in cells` {
+		t.Errorf("overrides: %q", r.Notes)
+	}
+	m.Frozen, m.Overrides = true, nil
+	fresh := openSession(t, newEngine(t, "", ownCache(t, t.TempDir(), false)), job.TypeScript)
+	if r := fresh.run(job.Program{Code: `import "left"`, Manifest: m}); r.Error == nil || !strings.Contains(r.Error.Message, "--frozen wants all packages") {
+		t.Errorf("frozen: %+v", r.Error)
+	}
+	other := map[string]string{"left": "npm:right@2"}
+	if r := fresh.run(job.Program{Code: `import left from "left"; left`, Manifest: job.Manifest{Imports: other}, Packages: []string{"left@1"}}); string(r.Value) != `"left 1.0.0"` {
+		t.Errorf("what is asked for comes first: %s %+v", r.Value, r.Error)
 	}
 }

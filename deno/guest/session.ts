@@ -12,7 +12,7 @@ import { encodeValue } from "./value.ts";
 import { Screen } from "./display.ts";
 import { adjustProcess, onUncaught, prepareProcess } from "./process.ts";
 import { explainRequire } from "./require.ts";
-import { prepareSystem } from "./system.ts";
+import { mustBePackage, prepareSystem } from "./system.ts";
 import { hideHelpers, nameFrames } from "./frames.ts";
 import { nodeStdin, reopenable } from "./stdin.ts";
 import type { WireError } from "../../supervisor/wire/guest/wire.ts";
@@ -25,14 +25,23 @@ interface Cell {
   typescript: boolean;
   /** A source map if the code was transpiled, else empty. */
   map: string;
-  /** What is added to the import map. */
+  /** What is added to the import map: packages, and paths in the workspace ("./x"). */
   imports: Record<string, string>;
+  /** The same for modules below a path in the workspace. */
+  scopes?: Record<string, Record<string, string>>;
   args: string[];
   /** The largest size of the value or the error, and of all displays, in bytes. */
   limit: number;
   displays: number;
   /** Whether to show any value, as a console does. */
   echo: boolean;
+}
+
+/** What is to be loaded before a cell. */
+interface Loads {
+  packages: string[];
+  /** Whether files of the workspace import by names. */
+  named: boolean;
 }
 
 /** The code to evaluate, or why there is none. */
@@ -50,7 +59,10 @@ const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
 const strip = (Module as unknown as {
   stripTypeScriptTypes(code: string, options?: { mode: string }): string;
 }).stripTypeScriptTypes;
-const { exit, statSync: stat } = Deno;
+const { registerHooks } = Module as unknown as {
+  registerHooks(hooks: unknown): { deregister(): void };
+};
+const { exit, readTextFileSync: read, statSync: stat } = Deno;
 const { NotFound } = Deno.errors;
 const text = String;
 const { wait: sleep } = Atomics;
@@ -89,13 +101,40 @@ function take(name: string): unknown {
   return value;
 }
 
-class Session {
-  #imports = new Map<string, string>();
+/** What names of modules stand for. */
+class ImportMap {
+  #exact = new Map<string, string>();
   #prefixes = new Map<string, string>(); // those that end with a slash
+
+  add(imports: Record<string, string>): void {
+    const names = getOwnPropertyNames(imports);
+    for (let i = 0; i < names.length; i++) { // the guest may have changed what for…of does
+      const name = names[i]!;
+      const to = imports[name]!;
+      const of = name.endsWith("/") ? this.#prefixes : this.#exact;
+      of.set(name, to.startsWith("./") ? new URL(to, WORKSPACE).href : to);
+    }
+  }
+
+  find(specifier: string): string | undefined {
+    const exact = this.#exact.get(specifier);
+    if (exact !== undefined) return exact;
+    let end = specifier.length; // of a prefix, the longest first
+    while ((end = specifier.lastIndexOf("/", end - 1)) > 0) {
+      const to = this.#prefixes.get(specifier.slice(0, end + 1));
+      if (to !== undefined) return to + specifier.slice(end + 1);
+    }
+  }
+}
+
+class Session {
+  #imports = new ImportMap();
+  #scopes = new Map<string, ImportMap>(); // by the URLs that theirs begin with
   #screen = new Screen(send, 0);
   #limit = 0;
   #echo = false;
   #lastTimer = 0;
+  #hook: { deregister(): void } | undefined;
   #positions = new Map<string, string>();
   /** Whether the last cell that was prepared for has begun. */
   #begun = true;
@@ -118,16 +157,17 @@ class Session {
     });
   }
 
-  /** Resolves a specifier of a cell's; undefined leaves that to Deno. */
-  #resolve(specifier: string): string | undefined {
-    const exact = this.#imports.get(specifier);
-    if (exact !== undefined) return exact;
+  /** Resolves a specifier of a cell's or a module's; undefined leaves that to Deno. */
+  #resolve(specifier: string, parent?: string): string | undefined {
     if (/^\.{0,2}\//.test(specifier)) return new URL(specifier, WORKSPACE).href;
-    let end = specifier.length; // of a prefix, the longest first
-    while ((end = specifier.lastIndexOf("/", end - 1)) > 0) {
-      const to = this.#prefixes.get(specifier.slice(0, end + 1));
-      if (to !== undefined) return to + specifier.slice(end + 1);
-    }
+    let to: string | undefined;
+    let longest = "";
+    this.#scopes.forEach((scope, at) => {
+      if (!parent?.startsWith(at) || at.length < longest.length) return;
+      const found = scope.find(specifier);
+      if (found !== undefined) [to, longest] = [found, at];
+    });
+    return to ?? this.#imports.find(specifier);
   }
 
   /** Is asked for each module that is imported, with whoever imports it. */
@@ -144,9 +184,11 @@ class Session {
     if (parent !== undefined && /^\.{0,2}\//.test(specifier)) {
       return next(specifier, context);
     }
-    const to = this.#resolve(specifier) ?? specifier;
+    const to = this.#resolve(specifier, parent) ?? specifier;
     if (to.startsWith(WORKSPACE)) mustExist(to);
-    return next(to, context);
+    const found = next(to, context) as { url?: string };
+    if (parent !== undefined) mustBePackage(to, parent, found.url);
+    return found;
   }
 
   /**
@@ -158,15 +200,22 @@ class Session {
     sleep(LAST_WORDS, 0, 0, 100);
   }
 
+  #addScopes(scopes: Record<string, Record<string, string>>): void {
+    const places = getOwnPropertyNames(scopes);
+    for (let i = 0; i < places.length; i++) {
+      const at = new URL(places[i]!, WORKSPACE).href;
+      const scope = this.#scopes.get(at) ?? new ImportMap();
+      scope.add(scopes[places[i]!]!);
+      this.#scopes.set(at, scope);
+    }
+  }
+
   /** Prepares for a cell. */
   prepare(cell: Cell): Prepared {
     this.#begun = false;
-    const names = getOwnPropertyNames(cell.imports);
-    for (let i = 0; i < names.length; i++) { // the guest may have changed what for…of does
-      const name = names[i]!;
-      if (name.endsWith("/")) this.#prefixes.set(name, cell.imports[name]!);
-      else this.#imports.set(name, cell.imports[name]!);
-    }
+    this.#hook?.deregister(); // of the cell before
+    this.#imports.add(cell.imports);
+    if (cell.scopes) this.#addScopes(cell.scopes);
     this.#screen = new Screen(send, cell.displays);
     this.#limit = cell.limit;
     this.#echo = cell.echo;
@@ -183,9 +232,19 @@ class Session {
     return { code, expression: isObject(code) };
   }
 
-  /** Loads packages, so that require finds them. */
-  async load(specifiers: string[]): Promise<void> {
-    for (let i = 0; i < specifiers.length; i++) await import(specifiers[i]!);
+  /**
+   * Loads packages, which require and the imports of files find only then, and has
+   * files find them by the names that the import map has for them.
+   */
+  async load({ packages, named }: Loads): Promise<void> {
+    for (let i = 0; i < packages.length; i++) {
+      try {
+        await import(packages[i]!);
+      } catch {
+        // Whoever imports it is told.
+      }
+    }
+    if (named) this.#hook = registerHooks({ load });
   }
 
   /**
@@ -204,15 +263,7 @@ class Session {
   async error(thrown: unknown): Promise<WireError> {
     await undefined;
     this.#screen.end();
-    const told = describeError(thrown, SOURCE, this.#limit);
-    const missing = /^Cannot find package "([^"]+)": /.exec(told.message);
-    const known = missing && this.#imports.get(missing[1]!);
-    if (known) { // Deno looks for what files import statically before it asks us
-      const message = `${missing[0]}in a file it is named "${known}"`;
-      told.traceback = told.traceback.replace(told.message, () => message);
-      told.message = message;
-    }
-    return told;
+    return describeError(thrown, SOURCE, this.#limit);
   }
 
   /**
@@ -301,8 +352,45 @@ function setArguments(args: string[]): void {
   for (let i = 0; i < args.length; i++) argv[i + 2] = args[i]!;
 }
 
+const SCRIPT = "data:text/javascript,";
+
+/** The code of modules that Deno has only where no name led to them: files, and ours. */
+function sourceOf(url: string): string | null {
+  if (url.startsWith(SCRIPT)) {
+    return decodeURIComponent(url.slice(SCRIPT.length));
+  }
+  if (!url.startsWith(WORKSPACE)) return null;
+  if (/\.m?js$/.test(url)) return read(new URL(url));
+  if (!/\.m?ts$/.test(url)) return null;
+  const code = read(new URL(url));
+  try {
+    return strip(code);
+  } catch {
+    return strip(code, { mode: "transform" });
+  }
+}
+
+/**
+ * Has Deno load modules as it does. Only where somebody is asked to load them, it asks
+ * what files import statically before it looks for that.
+ */
+function load(
+  url: string,
+  context: { conditions: string[] },
+  next: (url: string, context: unknown) => object,
+): unknown {
+  if (url.startsWith("node:")) return next(url, context);
+  if (!context.conditions.includes("require")) {
+    return { source: sourceOf(url), shortCircuit: true };
+  }
+  const loaded = next(url, context);
+  return url.endsWith(".json") // Deno takes what is required for code
+    ? { ...loaded, format: "json" }
+    : loaded;
+}
+
 const session = new Session();
-(Module as unknown as { registerHooks(hooks: unknown): void }).registerHooks({
+registerHooks({
   resolve: session.resolve.bind(session),
 });
 prepareSystem(Module);

@@ -121,12 +121,17 @@ function findNothing(holder: Functions, name: string): void {
 }
 
 /** Where there are hooks, Deno takes a package that is not there for a file. */
-function mustBePackage(specifier: string, parent: string, url?: string): void {
+export function mustBePackage(
+  specifier: string,
+  parent: string,
+  url?: string,
+): void {
   const isName = /^[^./#:]+(\/[^:]*)?$/.test(specifier);
-  if (!isName || !PACKAGE.test(parent)) return;
-  if (url !== new URL(specifier, parent).href) return;
+  if (!isName || url !== new URL(specifier, parent).href) return;
   const missing = new Error(
-    `Could not find package '${specifier}' from referrer '${parent}'`,
+    PACKAGE.test(parent)
+      ? `Could not find package '${specifier}' from referrer '${parent}'`
+      : `Import "${specifier}" not a dependency`,
   );
   missing.name = ""; // Deno makes a TypeError of it, with its name in the text
   throw missing;
@@ -180,7 +185,7 @@ export function prepareSystem(Module: any): void {
       const parent = context.parentURL ?? "";
       if (!hasOwn(PREPARE, name) || parent === prepared[name]) {
         const found = next(specifier, context) as { url?: string };
-        mustBePackage(specifier, parent, found.url);
+        if (PACKAGE.test(parent)) mustBePackage(specifier, parent, found.url);
         return found;
       }
       if (!hasOwn(prepared, name)) {

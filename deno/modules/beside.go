@@ -170,4 +170,9 @@ func (m *Module) reach(name string, names names, files map[string][]byte, scanne
 			}
 		}
 	}
+	for name, target := range names.imports { // also for what is imported by a computed name
+		if at := names.place(target); strings.HasSuffix(name, "/") && at != "" {
+			m.name(name, meaning{target: at})
+		}
+	}
 }

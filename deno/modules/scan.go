@@ -118,11 +118,6 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 	if p.Check {
 		m.prepareCheck(p, beside)
 	}
-	for name, target := range names.imports { // also for what is imported by a computed name
-		if at := names.place(target); strings.HasSuffix(name, "/") && at != "" {
-			m.name(name, meaning{target: at})
-		}
-	}
 	if p.Path != "" && m.File == p.Path {
 		m.Copies = append(m.Copies, p.Path)
 	}
@@ -148,6 +143,22 @@ func Inspect(p job.Program, scan ScanFunc) (Module, error) {
 		m.File = "program" + path.Ext(m.File)
 	}
 	return m, nil
+}
+
+// InspectCell finds out what a cell of a session imports, and what the modules of its
+// workspace that it imports do; r asks for the cell.
+func InspectCell(p job.Program, r ScanRequest, scan ScanFunc) (Module, Scanned, error) {
+	m := Module{Code: p.Code, jsx: p.Manifest.JSX, esm: p.Manifest.ESM}
+	var beside map[string][]byte
+	beside, m.Unfollowed = filesOf(p)
+	r.Beside = parsable(beside)
+	found, err := scan(r)
+	if err != nil {
+		return m, found, err
+	}
+	m.Imports = slices.Clone(found.Imports) // a scan is remembered
+	m.reach("", namesOf(p), beside, found.Beside)
+	return m, found, nil
 }
 
 // isCommonJS says that a module is one of CommonJS; esm that the project's .js files are none.
