@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
+	"rillbox/workspace/manifest"
 )
 
 // process is what a session has of one language: its child, and what is known of it.
@@ -69,6 +71,12 @@ func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.P
 		o.set(in, false)
 		return job.Result{Status: job.Completed}, nil
 	}
+	told, err := o.readManifest(&p)
+	if err != nil {
+		o.set(in, false)
+		return job.Result{}, err
+	}
+	notes = append(notes, told...)
 	within := o.watchQuota(cancel)
 	result, err := in.session.Run(ctx, p, c.Streams)
 	if !within() {
@@ -111,6 +119,35 @@ func (o *openSession) run(ctx context.Context, opener job.SessionOpener, p job.P
 	result.Notes = append(notes, result.Notes...)
 	return result, err
 }
+
+// readManifest reads what the files of the workspace say of what a cell imports, unless
+// the call has its own. notes are what of it is not honoured and was not told yet. The
+// caller has the turn.
+func (o *openSession) readManifest(p *job.Program) (notes []string, err error) {
+	imports := strings.Contains(p.Code, "import") || strings.Contains(p.Code, "require") || strings.Contains(p.Code, "<")
+	if o.options.Workspace == "" || !imports || !p.Manifest.IsZero() {
+		return nil, nil
+	}
+	project, err := manifest.Open(o.options.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer project.Close()
+	var all []string
+	if p.Manifest, all, err = manifest.Read(project, "cell", p.Code, p.Language); err != nil {
+		return nil, job.Refuse("the session's files: %v", err)
+	}
+	for _, note := range all {
+		if !slices.Contains(o.told, note) && len(o.told) < maxTold {
+			o.told = append(o.told, note)
+			notes = append(notes, note)
+		}
+	}
+	return notes, nil
+}
+
+// maxTold is how many lines on its manifests a session tells.
+const maxTold = 100
 
 // full says that a process would be ended as it begins, for what is in the workspace.
 func (o *openSession) full() error {

@@ -75,7 +75,8 @@ type openSession struct {
 	ctx     context.Context // ends with the session
 	end     context.CancelCauseFunc
 
-	turn *admission // of one place: whoever has it may use the processes
+	turn *admission // of one place: whoever has it may use the processes and told
+	told []string   // what of the manifests in its workspace is not honoured
 
 	mu        sync.Mutex   // of what follows
 	language  job.Language // of a cell that names none

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -53,12 +54,14 @@ func (c *cells) OpenSession(ctx context.Context, o job.SessionOptions, _ func(jo
 type countedSession struct {
 	options job.SessionOptions
 	count   int
+	asked   job.Program // the last
 	end     sync.Once
 	ended   chan struct{}
 }
 
 func (s *countedSession) Run(ctx context.Context, cell job.Program, _ job.Streams) (job.Result, error) {
 	s.count++
+	s.asked = cell
 	r := job.Result{Status: job.Completed, Value: []byte(fmt.Sprint(s.count))}
 	switch cell.Code {
 	case "die":
@@ -105,6 +108,53 @@ func cell(t *testing.T, s *Supervisor, client, id, code string) job.Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestManifestsOfTheWorkspaceHoldInCells: as the files are when the cell's turn comes; a
+// cell that imports nothing needs none.
+func TestManifestsOfTheWorkspaceHoldInCells(t *testing.T) {
+	s, c := withCells(t)
+	id := create(t, s, "a")
+	run := func(p job.Program) (job.Result, error) {
+		return s.Run(t.Context(), p, Call{Client: "a", Session: id, Streams: quiet})
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(c.opened[0].options.Workspace, "package.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	imports := job.Program{Language: job.JavaScript, Code: `import "ms"`}
+	cell(t, s, "a", id, "")
+	write(`{"dependencies":{"ms":"2.0.0"},"resolutions":{}}`)
+	if r, err := run(imports); err != nil || c.opened[1].asked.Manifest.Imports["ms"] != "npm:ms@2.0.0" || len(r.Notes) != 1 || r.Notes[0] != `package.json: "resolutions" is not honoured` {
+		t.Errorf("%v %q %+v", err, r.Notes, c.opened[1].asked)
+	}
+	write(`{"dependencies":{"ms":"2.1.0"},"resolutions":{}}`)
+	if r, err := run(imports); err != nil || c.opened[1].asked.Manifest.Imports["ms"] != "npm:ms@2.1.0" || len(r.Notes) > 0 {
+		t.Errorf("changed: %v %q %+v", err, r.Notes, c.opened[1].asked)
+	}
+	write("{")
+	if _, err := run(imports); err == nil || !strings.Contains(err.Error(), "the session's files: package.json is not JSON") {
+		t.Errorf("broken: %v", err)
+	}
+	if r, err := run(job.Program{Language: job.JavaScript, Code: "1"}); err != nil || string(r.Value) != "3" {
+		t.Errorf("without an import: %v %+v", err, r)
+	}
+	own := imports
+	own.Manifest.ESM = true
+	if _, err := run(own); err != nil || c.opened[1].asked.Manifest.Imports != nil {
+		t.Errorf("of the call's own: %v %+v", err, c.opened[1].asked)
+	}
+	if err := os.Remove(filepath.Join(c.opened[0].options.Workspace, "package.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(c.opened[0].options.Workspace, "package.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(imports); err == nil || !strings.Contains(err.Error(), "leads out of the project through a symbolic link") {
+		t.Errorf("a link out: %v", err)
+	}
 }
 
 func TestSessionsKeepTheirState(t *testing.T) {

@@ -22,7 +22,7 @@ var rooms = []struct{ name, imports string }{
 	{"supervisor/launcher", ""},
 	{"supervisor/sandbox", "supervisor/job supervisor/launcher workspace"},
 	{"supervisor/wire", "supervisor/job supervisor/sandbox"},
-	{"supervisor", "supervisor/job supervisor/sandbox workspace"},
+	{"supervisor", "supervisor/job supervisor/sandbox workspace workspace/manifest"},
 	{"deno/binary", "cache cache/egress"},
 	{"deno/permission", "cache/egress supervisor/job supervisor/launcher supervisor/sandbox"},
 	{"deno/modules", "cache cache/egress deno/permission supervisor/job supervisor/launcher supervisor/sandbox workspace"},

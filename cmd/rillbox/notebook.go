@@ -185,14 +185,6 @@ func (n *notebook) write(to io.Writer) error {
 // runNotebook runs the cells of a notebook in a session, up to one that fails, and writes
 // the notebook with what came of them, if that is asked for.
 func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output, n named, f *runFlags) error {
-	if n.Language != job.Python && (n.Manifest.Lock.File != "" || len(n.Manifest.Imports) > 0) {
-		if n.Manifest.Frozen {
-			return usageError{fmt.Errorf("the lock file is not honoured in cells of %s, so --frozen can't be", n.language.Title)}
-		}
-		if !a.quiet {
-			fmt.Fprintf(os.Stderr, "rillbox: the project's manifests and lock files are not honoured in cells of %s\n", n.language.Title)
-		}
-	}
 	info, err := e.CreateSession(ctx, supervisor.SessionRequest{Language: n.Language, Packages: n.Packages}, out.Emit)
 	if err != nil {
 		return err

@@ -1,6 +1,9 @@
 package job
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // Manifest is what the files of a program's project say of what it may import: plain
 // data, read where the program was. It grants nothing, names no registry and runs
@@ -33,6 +36,9 @@ type Manifest struct {
 	Lock   Lock `json:"lock,omitzero"`
 	Frozen bool `json:"frozen,omitempty"`
 }
+
+// IsZero says that the manifest says nothing.
+func (m Manifest) IsZero() bool { return reflect.ValueOf(m).IsZero() }
 
 // Lock is what a lock file says of packages.
 type Lock struct {
