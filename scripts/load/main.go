@@ -10,7 +10,7 @@
 // It fails when an answer is wrong, lost or another call's, when the server's memory grows,
 // or when an idle client is cut off. The throughput is told and judged, but does not make it
 // fail: that needs a machine that does nothing else. It ends at most 30 s after its time,
-// whatever the servers do. What it needs is in the cache after `rillbox setup`.
+// whatever the servers do. Building the program, and `rillbox setup`, come before.
 package main
 
 import (
@@ -79,6 +79,9 @@ func buildAndRun(o options) error {
 		if out, err := exec.Command("go", "build", "-o", o.program, "rillbox/cmd/rillbox").CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w: %s", err, out)
 		}
+	}
+	if out, err := exec.Command(o.program, "setup").CombinedOutput(); err != nil {
+		return fmt.Errorf("rillbox setup: %w: %s", err, out)
 	}
 	end := time.Now().Add(o.lasts)
 	http, err := startHTTP(o, dir)
