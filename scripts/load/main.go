@@ -164,9 +164,9 @@ func report(o options, http, stdio *server, idle *idleClients) error {
 	if o.hostile {
 		share, who = 0.5, "The honest half over HTTP has"
 	}
-	verdict := "as it must be"
-	if part < 0.9*share {
-		verdict = "too little"
+	verdict := "too little" // also where one answered nothing
+	if part >= 0.9*share {
+		verdict = "as it must be"
 	}
 	fmt.Printf("\n%s %.2f of stdio's throughput with as many in flight: %s (0.9 of a share of %.1f).\n", who, part, verdict, share)
 	if o.hostile {
