@@ -1,11 +1,15 @@
 package launcher
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,7 +87,12 @@ func makeCgroup(parents map[string]string, unified bool, name string, memory, ta
 	help := "it works as root"
 	if c.unified {
 		help += ", and in a scope of one's own with delegated controllers: systemd-run --user --scope -p Delegate=yes"
-		err = cmp.Or(err, delegate(parents["memory"], "+"+strings.Join(controllers, " +")))
+		enabled := "+" + strings.Join(controllers, " +")
+		if err = cmp.Or(err, delegate(parents["memory"], enabled)); errors.Is(err, syscall.EBUSY) {
+			if err = vacate(parents["memory"]); err == nil {
+				err = delegate(parents["memory"], enabled)
+			}
+		}
 		write(dirs[0], "memory.max", fmt.Sprint(memory))
 		write(dirs[0], "memory.swap.max", "0")
 	} else {
@@ -104,6 +113,59 @@ func delegate(dir, controllers string) error {
 		_ = delegate(above, controllers) // they may be enabled, and not ours to change
 	}
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0)
+}
+
+// serverGroup is the cgroup of version 2 that we move to, below our own: one whose
+// children have controllers can't hold processes itself (cgroups(7), "no internal
+// processes"). Our children's are beside it. Systemd can start us there, with
+// DelegateSubgroup=.
+const serverGroup = "rillbox-server"
+
+// vacate moves us, and what we have started, from a cgroup to the serverGroup below it. It
+// moves nothing if somebody else is there, too.
+func vacate(dir string) error {
+	leaf := filepath.Join(dir, serverGroup)
+	for range 100 { // what is moved may be starting another
+		list, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		pids := strings.Fields(string(list))
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		for _, pid := range pids {
+			if !isOurs(pid) {
+				return fmt.Errorf("%s holds processes of others (%s), so that it can't have cgroups below it: start Rillbox in a cgroup of its own", dir, pid)
+			}
+		}
+		if err := os.MkdirAll(leaf, 0o755); err != nil {
+			return err
+		}
+		for _, pid := range pids {
+			err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(pid), 0)
+			if err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("processes are left in %s", dir)
+}
+
+// isOurs reports whether a process, as a cgroup.procs file lists it, is this one or was
+// started by it, or by what it started.
+func isOurs(pid string) bool {
+	self := strconv.Itoa(os.Getpid())
+	for range 100 {
+		if pid == self {
+			return true
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+		_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ") // its name may hold anything
+		fields := strings.Fields(rest)                                                  // the state, the parent
+		if err != nil || len(fields) < 2 {
+			return errors.Is(err, fs.ErrNotExist) && pid != "0" // it has ended; 0 is in no PID namespace of ours
+		}
+		pid = fields[1]
+	}
+	return false
 }
 
 // ownCgroups are the directories of our own cgroups, by controller. They are looked
@@ -134,6 +196,9 @@ func cgroupDirs(cgroups, mounts string) map[string]string {
 		root, at, kind, options := fields[3], fields[4], fields[len(fields)-3], fields[len(fields)-1]
 		for _, controller := range []string{"memory", "pids", "cpu"} {
 			path := paths[""]
+			if kind == "cgroup2" { // below which the children's are
+				path = cmp.Or(strings.TrimSuffix(path, "/"+serverGroup), "/")
+			}
 			if kind == "cgroup" && slices.Contains(strings.Split(options, ","), controller) {
 				path = paths[controller]
 			} else if kind != "cgroup2" || at != mountpoint {

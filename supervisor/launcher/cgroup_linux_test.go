@@ -1,10 +1,19 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOwnCgroupsAreFound in what the kernel says of them on several machines.
@@ -20,6 +29,9 @@ func TestOwnCgroupsAreFound(t *testing.T) {
 	}{
 		{"version 2", "0::/user.slice/own.scope\n", unified,
 			"map[cpu:/sys/fs/cgroup/user.slice/own.scope memory:/sys/fs/cgroup/user.slice/own.scope pids:/sys/fs/cgroup/user.slice/own.scope]"},
+		{"version 2, where we have moved to", "0::/own.service/rillbox-server\n", unified,
+			"map[cpu:/sys/fs/cgroup/own.service memory:/sys/fs/cgroup/own.service pids:/sys/fs/cgroup/own.service]"},
+		{"version 2, in a container", "0::/rillbox-server\n", unified, "map[cpu:/sys/fs/cgroup memory:/sys/fs/cgroup pids:/sys/fs/cgroup]"},
 		{"version 2, outside of what is mounted", "0::/../own.scope\n", unified, "map[]"},
 		{"version 1", "9:memory:/own:with colon\n8:cpu,cpuacct:/\n0::/\n", fmt.Sprintf(legacy, "/"),
 			"map[cpu:/sys/fs/cgroup/cpu,cpuacct memory:/sys/fs/cgroup/memory/own:with colon]"},
@@ -76,5 +88,100 @@ func TestCgroupsAreBounded(t *testing.T) {
 		if got, want := fmt.Sprint(files), fmt.Sprint(row.want); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// TestACgroupIsVacated: the kernel refuses controllers to the children of a cgroup of
+// version 2 that holds processes. Any controller that version 1 does not have serves.
+func TestACgroupIsVacated(t *testing.T) {
+	if unified() {
+		t.Skip("cgroups are of version 2 here, and this process is in one of its own")
+	}
+	top := t.TempDir()
+	if err := unix.Mount("none", top, "cgroup2", 0, ""); err != nil {
+		t.Skipf("cgroups of version 2 can't be mounted here: %v", err)
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(top, unix.MNT_DETACH)) })
+	write := func(text string, path ...string) error {
+		return os.WriteFile(filepath.Join(append([]string{top}, path...)...), []byte(text), 0)
+	}
+	offered, err := os.ReadFile(filepath.Join(top, "cgroup.controllers"))
+	must(t, err)
+	controllers := strings.Fields(string(offered))
+	if len(controllers) == 0 {
+		t.Skip("version 1 has all controllers here")
+	}
+	enabled := "+" + controllers[0]
+	before, err := os.ReadFile(filepath.Join(top, "cgroup.subtree_control"))
+	must(t, err)
+	must(t, write(enabled, "cgroup.subtree_control"))
+	name := fmt.Sprintf("rillbox-test-%d", os.Getpid())
+	own := filepath.Join(top, name)
+	must(t, os.Mkdir(own, 0o700))
+	child := exec.Command("sleep", "1000")
+	must(t, child.Start())
+	t.Cleanup(func() {
+		must(t, child.Process.Kill())
+		_ = child.Wait() // killed
+		must(t, write(strconv.Itoa(os.Getpid()), "cgroup.procs"))
+		for _, dir := range []string{filepath.Join(own, serverGroup), own} {
+			for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+				if err := syscall.Rmdir(dir); err == nil || time.Now().After(end) {
+					must(t, err)
+					break
+				}
+			}
+		}
+		if !strings.Contains(string(before), controllers[0]) {
+			must(t, write("-"+controllers[0], "cgroup.subtree_control"))
+		}
+	})
+	for _, pid := range []int{os.Getpid(), child.Process.Pid} {
+		must(t, write(strconv.Itoa(pid), name, "cgroup.procs"))
+	}
+	if err := delegate(own, enabled); !errors.Is(err, syscall.EBUSY) {
+		t.Fatalf("while it holds processes: %v", err)
+	}
+
+	// Somebody else's process is there, too: nothing is moved.
+	other := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!") // whose parent is gone
+	out, err := other.Output()
+	must(t, err)
+	stranger := strings.TrimSpace(string(out))
+	pid, err := strconv.Atoi(stranger)
+	must(t, err)
+	must(t, write(stranger, name, "cgroup.procs"))
+	if err := vacate(own); err == nil || !strings.Contains(err.Error(), stranger) {
+		t.Errorf("with another's process: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(own, serverGroup)); err == nil {
+		t.Error("something was made, and another's process is there")
+	}
+	must(t, write(stranger, "cgroup.procs"))
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+
+	must(t, vacate(own))
+	must(t, delegate(own, enabled))
+	pids, err := pidsIn(filepath.Join(own, serverGroup, "cgroup.procs"))
+	if slices.Sort(pids); err != nil || !slices.Equal(pids, []int{min(os.Getpid(), child.Process.Pid), max(os.Getpid(), child.Process.Pid)}) {
+		t.Errorf("moved were %v, %v", pids, err)
+	}
+	must(t, vacate(own)) // nobody is there
+	text, err := os.ReadFile("/proc/self/cgroup")
+	must(t, err)
+	mount := "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	if dir := cgroupDirs(string(text), mount)["memory"]; dir != "/sys/fs/cgroup/"+name {
+		t.Errorf("its children's are made in %s", dir)
+	}
+	must(t, os.Mkdir(filepath.Join(own, "child"), 0o700))
+	must(t, write(strconv.Itoa(child.Process.Pid), name, "child", "cgroup.procs"))
+	must(t, write(strconv.Itoa(child.Process.Pid), name, serverGroup, "cgroup.procs"))
+	must(t, syscall.Rmdir(filepath.Join(own, "child")))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
