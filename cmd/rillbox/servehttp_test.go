@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -438,5 +439,71 @@ func TestASocketOfTheServiceManager(t *testing.T) {
 	cmd.Env = append(os.Environ(), scriptEnvironment(t, t.TempDir())...)
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "gave 0 sockets") {
 		t.Errorf("no socket: %v: %s", err, out)
+	}
+}
+
+// withToken sends a token with each request.
+type withToken string
+
+func (token withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(token))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// What a token's packages are holds for whatever its client calls, though another's
+// programs have fetched the package.
+func TestATokensPackages(t *testing.T) {
+	needRuntimes(t)
+	path := filepath.Join(t.TempDir(), "tokens.toml")
+	tokens := row("free", "") + row("denied", `deny_packages = ["python:six", "npm:ms", "npm:is-odd"]`) + row("listed", `allow_packages = ["npm:other"]`) + row("cached", "fetch_packages = false")
+	if err := os.WriteFile(path, []byte(tokens), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startHTTP(t, nil, "--http", "127.0.0.1:0", "--auth-tokens", path)
+	call := func(name, tool string, args map[string]any) string {
+		t.Helper()
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		transport := &mcp.StreamableClientTransport{Endpoint: s.url, MaxRetries: -1, HTTPClient: &http.Client{Transport: withToken("secret-" + name)}}
+		c, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Content[0].(*mcp.TextContent).Text
+	}
+	py := map[string]any{"language": "python", "code": "import six; 'it is ' + 'there'"}
+	micropip := map[string]any{"language": "python", "code": "import micropip\nawait micropip.install('six')\nimport six; 'it is ' + 'there'"}
+	js := map[string]any{"language": "javascript", "code": `import "npm:ms@2"; console.log("it is " + "there")`}
+	install := map[string]any{"language": "python", "packages": []string{"six"}}
+	in := func(args map[string]any) map[string]any {
+		args = maps.Clone(args)
+		args["session_id"] = "a"
+		return args
+	}
+	const want = "the operator denied package"
+	for _, name := range []string{"free", "denied", "listed"} {
+		for _, args := range []map[string]any{py, js, micropip, in(py), in(js)} {
+			if got := call(name, "run_code", args); strings.Contains(got, "it is there") != (name == "free") || strings.Contains(got, want) == (name == "free") {
+				t.Errorf("%s, %v: %s", name, args, got)
+			}
+		}
+		for _, args := range []map[string]any{install, in(install)} {
+			got := call(name, "install_packages", args)
+			if installed := strings.Contains(got, "installed: "); installed != (name == "free") || !installed && !strings.Contains(got, want) {
+				t.Errorf("%s, %v: %s", name, args, got)
+			}
+		}
+	}
+	if got := call("cached", "run_code", py); !strings.Contains(got, "it is there") {
+		t.Errorf("what is in the cache: %s", got)
+	}
+	js["code"] = `import "npm:is-odd@0.1.0"`
+	if got := call("cached", "run_code", js); !strings.Contains(got, "is not in the cache, and the operator turned fetching off") {
+		t.Errorf("what is not in the cache: %s", got)
 	}
 }
