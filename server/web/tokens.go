@@ -21,6 +21,7 @@ type Token struct {
 type TokenSet struct {
 	mu   sync.RWMutex
 	held []heldToken
+	gone map[string]supervisor.Terms // of names that no token has any more
 }
 
 type heldToken struct {
@@ -48,8 +49,12 @@ func (s *TokenSet) Replace(tokens []Token) {
 		}
 		held = append(held, one)
 	}
+	if s.gone == nil {
+		s.gone = map[string]supervisor.Terms{}
+	}
 	for _, old := range s.held {
 		old.revoke()
+		s.gone[old.Identity.Name] = old.Identity.Terms
 	}
 	s.held = held
 }
@@ -68,7 +73,8 @@ func (s *TokenSet) Identify(_ context.Context, token string) (identity Identity,
 	return identity, ok
 }
 
-// Terms are what the operator allows a token's identity.
+// Terms are what the operator allows a token's identity; of one that was revoked, what it was
+// allowed: a call of its may still be on its way.
 func (s *TokenSet) Terms(name string) supervisor.Terms {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -77,5 +83,5 @@ func (s *TokenSet) Terms(name string) supervisor.Terms {
 			return one.Identity.Terms
 		}
 	}
-	return supervisor.Terms{}
+	return s.gone[name]
 }

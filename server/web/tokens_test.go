@@ -41,6 +41,12 @@ func TestTokensThatStayAreNotRevoked(t *testing.T) {
 	if _, ok := set.Identify(t.Context(), "secret-a"); ok || first.Revoked.Err() == nil {
 		t.Error("a token that was removed holds")
 	}
+	set.Replace([]Token{changed})
+	set.Replace(nil)
+	if set.Terms("b").Sessions != 1 {
+		t.Error("a call of a removed token's that was on its way has all that the settings allow")
+	}
+	set.Replace([]Token{b})
 	for _, token := range []string{"", "secret", "secret-b ", "Secret-b", "secret-b\x00"} {
 		if i, ok := set.Identify(t.Context(), token); ok {
 			t.Errorf("%q is of %s", token, i.Name)
