@@ -350,11 +350,10 @@ Deno.writeTextFileSync("bars.svg", svg);
         code,
       });
       compare(result.structuredContent.stdout, `${n}\n${n}\n`, "stdout");
-      for (const { message } of heard.slice(1)) {
+      for (const { message } of heard) {
+        const [label, output] = message.split("stdout: ");
         check(
-          [`${n}`, `${n}\n${n}`].includes(
-            message.replace("stdout: ", "").trim(),
-          ),
+          label || [`${n}`, `${n}\n${n}`].includes(output.trim()),
           message,
         );
       }
