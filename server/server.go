@@ -203,6 +203,11 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, s.panicked(method, p)
 			}
 		}()
+		if isCall {
+			if err := checkProgressToken(call.Params.GetProgressToken()); err != nil {
+				return nil, err
+			}
+		}
 		from := callerOf(ctx)
 		if isCall && from.Placed != nil {
 			placed := sync.OnceFunc(from.Placed)

@@ -5,10 +5,12 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rillbox/supervisor/job"
@@ -70,6 +72,26 @@ type notice struct {
 	name  string // of the stage
 	text  string // what to say; of a stream only once it is taken
 	bytes *job.Capture
+}
+
+// maxToken is the longest progress token, in bytes: each message of progress repeats it.
+const maxToken = 1 << 10
+
+// checkProgressToken refuses a token that can't be repeated as it came, or costs too much.
+func checkProgressToken(token any) error {
+	switch token := token.(type) {
+	case nil:
+		return nil
+	case string:
+		if len(token) <= maxToken {
+			return nil
+		}
+	case float64:
+		if token == math.Trunc(token) && math.Abs(token) < 1<<53 {
+			return nil
+		}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("progressToken must be a string of at most %d bytes, or a whole number of less than 2^53", maxToken)}
 }
 
 func newStream(ctx context.Context, session *mcp.ServerSession, token any, id string) *stream {
