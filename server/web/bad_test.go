@@ -181,6 +181,7 @@ var wrongs = []wrong{
 	{request: "DELETE without a session", send: send(http.MethodDelete, ""), status: 400, says: "DELETE ends a session: name it in the header Mcp-Session-Id"},
 	{request: "DELETE of another client's session", send: inSession(http.MethodDelete, "", sessionHeader, "{other}"), status: 404, says: "there is no session \"{other}\" of yours: it has ended, or it never was; send initialize to begin one"},
 	{request: "One request more than 100 in a minute", before: 100, timed: true, send: single(list, "Authorization", "Bearer a"), status: 429, says: "you sent more than 100 requests in 1m0s: try again in 600ms", header: "Retry-After: 1"},
+	{request: "A batch of more messages than that", timed: true, send: post("[" + strings.Repeat(list5+",", 101) + list5 + "]"), status: 413, says: "a batch counts as its messages, and you may send 100 in 1m0s: send smaller ones"},
 	{request: "More than 64 MiB of requests that wait for their answers", held: []string{coming, coming, coming, coming, coming, coming}, send: coming, status: 429, says: "64 MiB of your requests wait for their answers, which is all that one client may have: try again in 2s", header: "Retry-After: 2"},
 	{request: "The connection ends within the body", send: single(list)[:len(single(list))-1], ended: true, status: 400, says: "the body ended early: send it again"},
 	{request: "A header that takes longer than 10 s", send: strings.TrimSuffix(single(""), "\r\n\r\n"), timed: true},

@@ -207,9 +207,12 @@ func (s *stay) leave() {
 	s.of.used = time.Now()
 }
 
-// checkRate refuses what comes too often.
-func (s sender) checkRate(window time.Duration) *refusal {
-	taken := s.rate.Reserve()
+// checkRate refuses messages that come too often.
+func (s sender) checkRate(messages int, window time.Duration) *refusal {
+	taken := s.rate.ReserveN(time.Now(), messages)
+	if !taken.OK() {
+		return refuse(http.StatusRequestEntityTooLarge, "a batch counts as its messages, and you may send %d in %v: send smaller ones", s.requests, window)
+	}
 	wait := taken.Delay()
 	if wait == 0 {
 		return nil

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -71,8 +73,29 @@ func TestNoBoundOnRequests(t *testing.T) {
 	var c clients
 	c.init(Options{Window: time.Minute}, func(string) {})
 	for range 1000 {
-		if refused := c.of(Identity{Name: "x"}).checkRate(time.Minute); refused != nil {
+		if refused := c.of(Identity{Name: "x"}).checkRate(7, time.Minute); refused != nil {
 			t.Fatal(refused)
 		}
+	}
+}
+
+// TestABatchCountsAsItsMessages: else 2025-03-26 has no bound.
+func TestABatchCountsAsItsMessages(t *testing.T) {
+	h := open(t, Options{Requests: 10, Window: time.Hour})
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	_, _, begun := exchange(t, dial(), post(hello), false)
+	batch := post("["+strings.Repeat(list5+",", 6)+list5+"]", sessionHeader, begun.Get(sessionHeader), versionHeader, "2025-03-26")
+	if status, body, _ := exchange(t, dial(), batch, false); status != http.StatusOK {
+		t.Errorf("8 of 10 messages: %d %s", status, body)
+	}
+	status, body, header := exchange(t, dial(), batch, false)
+	if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" {
+		t.Errorf("15 of 10 messages: %d %.300s", status, body)
 	}
 }

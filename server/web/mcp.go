@@ -72,7 +72,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request) (sender, *refusal) 
 	from, refused := d.identify(r)
 	if refused == nil {
 		noteIdentity(w, from.name)
-		refused = from.checkRate(d.o.Window)
+		refused = from.checkRate(1, d.o.Window)
 	}
 	return from, refused
 }
@@ -84,6 +84,7 @@ type message struct {
 	version string // of the protocol, as the message itself has it
 	isCall  bool
 	hello   bool
+	more    int // messages of a batch, beside the first
 }
 
 // post takes messages of a client.
@@ -115,6 +116,9 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	stay.resize(int64(len(body)))
 	m, refused := look(body)
+	if refused == nil && m.more > 0 {
+		refused = from.checkRate(m.more, d.o.Window)
+	}
 	if refused != nil {
 		return refused
 	}
@@ -315,7 +319,7 @@ func look(body []byte) (message, *refusal) {
 	case len(parts) > 1 && m.hello:
 		return m, invalid("initialize can't be in a batch: send it alone")
 	case len(parts) > 1:
-		m.id = nil
+		m.id, m.more = nil, len(parts)-1
 	}
 	if m.method == "server/discover" && m.version == "" {
 		m.version = firstWithoutSessions
