@@ -17,6 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
+
 	"rillbox/server"
 	"rillbox/server/metrics"
 	"rillbox/server/web"
@@ -120,6 +123,9 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 	if err != nil {
 		return err
 	}
+	if most := maxConnections(); most > 0 {
+		listener = netutil.LimitListener(listener, most)
+	}
 	scheme := "http"
 	if o.TLS != nil {
 		scheme = "https"
@@ -136,6 +142,17 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		}
 	}()
 	return door.Serve(ctx, listener, h.Grace)
+}
+
+// maxConnections is how many connections are open at once: half of the files that we may
+// open, for whoever can reach us can open connections, and each program needs files, too.
+// 0 means that any number can be.
+func maxConnections() int {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur > 1<<20 {
+		return 0
+	}
+	return int(files.Cur / 2)
 }
 
 // leastToken is the length of a token that nobody guesses.
