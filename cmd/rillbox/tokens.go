@@ -237,11 +237,11 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 	rows := map[string]pflag.Value{
 		"sha256":      text(&digest),
 		"admin":       boolean(&identity.Admin),
-		"requests":    count(&identity.Requests, most),
-		"sessions":    count(&terms.Sessions, most),
-		"running":     count(&terms.Running, most),
-		"waiting":     count(&terms.Waiting, most),
-		"timeout":     duration(&terms.Timeout),
+		"requests":    count(&identity.Requests, 0, most),
+		"sessions":    count(&terms.Sessions, 0, most),
+		"running":     count(&terms.Running, 0, most),
+		"waiting":     count(&terms.Waiting, 0, most),
+		"timeout":     duration(&terms.Timeout, 0),
 		"allow_tools": &list{p: &identity.Tools.Allow},
 		"deny_tools":  &list{p: &identity.Tools.Deny},
 

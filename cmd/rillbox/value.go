@@ -160,11 +160,11 @@ func boolean(p *bool) pflag.Value {
 }
 
 // count is a whole number up to most.
-func count(p *int, most int) pflag.Value {
+func count(p *int, least, most int) pflag.Value {
 	parse := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n > most {
-			return 0, fmt.Errorf("want a whole number from 0 to %d", most)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("want a whole number from %d to %d", least, most)
 		}
 		return n, nil
 	}
@@ -186,8 +186,9 @@ func processors(p *float64) pflag.Value {
 	return scalar[float64]{p, ofNumber, parse, func(n float64) string { return fmt.Sprint(n) }}
 }
 
-// duration is a Go duration with days ("7d") and weeks; a bare number counts seconds.
-func duration(p *time.Duration) pflag.Value {
+// duration is a Go duration of at least some, with days ("7d") and weeks; a bare number
+// counts seconds.
+func duration(p *time.Duration, least time.Duration) pflag.Value {
 	parse := func(s string) (time.Duration, error) {
 		if n, err := strconv.ParseFloat(s, 64); err == nil {
 			s = strconv.FormatFloat(n, 'f', -1, 64) + "s"
@@ -195,6 +196,9 @@ func duration(p *time.Duration) pflag.Value {
 		d, err := str2duration.ParseDuration(s)
 		if err != nil || d < 0 {
 			return 0, errors.New(`want a time such as "30s", "5m" or "7d"`)
+		}
+		if d < least {
+			return 0, fmt.Errorf("the least is %v", least)
 		}
 		return d, nil
 	}
