@@ -92,14 +92,18 @@ func (a *OAuth) identify(ctx context.Context, token string) (Identity, error) {
 		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
 			continue
 		}
+		if parsed.Claims(key.Key) != nil {
+			continue
+		}
 		var claims jwt.Claims
 		var more struct {
-			Scope  string          `json:"scope"`
-			Scopes json.RawMessage `json:"scp"` // a list, or as scope
+			Scope  json.RawMessage `json:"scope"`
+			Scopes json.RawMessage `json:"scp"`
 		}
-		if parsed.Claims(key.Key, &claims, &more) == nil {
-			return a.judge(claims, append(scopesOf(more.Scopes), strings.Fields(more.Scope)...))
+		if parsed.UnsafeClaimsWithoutVerification(&claims, &more) != nil { // it was verified just now
+			return Identity{}, errors.New("its issuer signed it, and its claims can't be read: one has a value of another kind")
 		}
+		return a.judge(claims, append(scopesOf(more.Scopes), scopesOf(more.Scope)...))
 	}
 	return Identity{}, errors.New("none of its issuer's keys signed it")
 }
@@ -131,7 +135,7 @@ func (a *OAuth) judge(claims jwt.Claims, scopes []string) (Identity, error) {
 	return Identity{Name: "oauth:" + claims.Subject}, nil
 }
 
-// scopesOf are those of a claim scp, which issuers write as a list or as one text.
+// scopesOf are those of a claim scope or scp, which issuers write as a list or as one text.
 func scopesOf(claim json.RawMessage) (list []string) {
 	var text string
 	if json.Unmarshal(claim, &text) == nil {
