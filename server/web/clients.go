@@ -132,9 +132,6 @@ func (d *Door) identify(r *http.Request) (from sender, _ *refusal) {
 	if d.o.Tokens == nil && d.o.OAuth == nil {
 		return d.clients.of(Identity{Name: "http"}), nil
 	}
-	if len(r.Header.Values("Authorization")) > 1 {
-		return from, refuse(http.StatusBadRequest, "send one header Authorization, not several")
-	}
 	token := bearer(r)
 	if token == "" {
 		return from, refuse(http.StatusUnauthorized, "send the token that you were given, in a header: Authorization: Bearer TOKEN").

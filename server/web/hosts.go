@@ -86,6 +86,17 @@ func (d *Door) checkHost(r *http.Request) *refusal {
 	return refuse(http.StatusForbidden, "this server does not answer for the host %.80q: use the address that it printed, or have its operator add the name to http_hosts", r.Host)
 }
 
+// checkOnce refuses headers that decide something and are there several times: what is
+// before us may go by another of them.
+func checkOnce(r *http.Request) *refusal {
+	for _, name := range []string{"Authorization", "Content-Encoding", "Content-Type", "Last-Event-Id", "Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", sessionHeader, "Origin", "Sec-Fetch-Site"} {
+		if len(r.Header.Values(name)) > 1 {
+			return refuse(http.StatusBadRequest, "send one header %s, not several", name)
+		}
+	}
+	return nil
+}
+
 // checkWay refuses requests that should have come through the proxy which encrypts them.
 // What asks for the health has no token, and is a part of the machine's.
 func (d *Door) checkWay(r *http.Request) *refusal {

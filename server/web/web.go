@@ -173,6 +173,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused == nil {
 		refused = d.checkWay(r)
 	}
+	if refused == nil {
+		refused = checkOnce(r)
+	}
 	if refused != nil {
 		refused.write(w)
 		return
