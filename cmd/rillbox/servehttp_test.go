@@ -211,6 +211,32 @@ func TestWhatOthersCanReachIsRefused(t *testing.T) {
 	}
 }
 
+// Profiles tell much of what a server does: no address that others reach has them. Metrics
+// need insecure there.
+func TestAddressesAsideAreOfThisMachine(t *testing.T) {
+	for _, test := range []struct {
+		address  string
+		mayReach bool
+		want     string
+	}{
+		{"127.0.0.1:0", false, ""},
+		{"[::1]:0", false, ""},
+		{"0.0.0.0:0", true, ""},
+		{"0.0.0.0:0", false, "others can reach 0.0.0.0:0"},
+		{":0", false, "others can reach :0"},
+		{"192.0.2.1:9", false, "others can reach 192.0.2.1:9"},
+		{"127.0.0.1", false, "has no port"},
+	} {
+		listener, err := listenAside("pprof_address", test.address, test.mayReach)
+		if err == nil {
+			_ = listener.Close()
+		}
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
 // SIGHUP ends nothing. After SIGTERM nothing new is taken; what runs may end, or is
 // cancelled when the grace is over, and is answered in either case.
 func TestAServerOverHTTPEndsInOrder(t *testing.T) {

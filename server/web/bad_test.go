@@ -230,6 +230,42 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
+// TestWhoTakesNothingIsCutOff: who does not read the answer, and who keeps a connection and
+// sends nothing more.
+func TestWhoTakesNothingIsCutOff(t *testing.T) {
+	for name, row := range map[string]struct {
+		reads bool
+		after time.Duration
+	}{"a slow reader": {false, writeTime}, "an idle connection": {true, idleTime}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pipes := make(pipeListener)
+				openOn(t, Options{Tokens: identified{"a": true}}, pipes)
+				c := pipes.dial()
+				defer c.Close()
+				if _, err := io.WriteString(c, single(list, "Authorization", "Bearer a")); err != nil {
+					t.Fatal(err)
+				}
+				r := bufio.NewReader(c)
+				if row.reads {
+					answer, err := http.ReadResponse(r, nil)
+					if err == nil {
+						_, err = io.ReadAll(answer.Body)
+					}
+					if err != nil || answer.StatusCode != http.StatusOK {
+						t.Fatal(answer, err)
+					}
+				}
+				time.Sleep(row.after + time.Second)
+				began := time.Now()
+				if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 || time.Since(began) > 0 {
+					t.Errorf("after %v more: %q %v", time.Since(began), rest, err)
+				}
+			})
+		})
+	}
+}
+
 // TestRightRequests: what looks like a wrong one is served.
 func TestRightRequests(t *testing.T) {
 	h := open(t, Options{Tokens: identified{"a": true}, Hosts: []string{"box.example"}, Origins: []string{"https://chat.example"}})
