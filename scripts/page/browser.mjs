@@ -210,10 +210,19 @@ const tests = {
     );
   },
 
-  async "input, arguments and permissions reach the program"() {
+  async "input, arguments, packages and permissions reach the program"() {
     await example("python", "Input and arguments");
     await run();
     assert.match(await output(), /a line\s*\nshort/);
+    const computed = "print(__import__('at' + 'tr').__name__)";
+    await program("python", computed);
+    await run();
+    assert.match(await output(), /No module named 'attr'/);
+    await program("python", computed);
+    await page.type("#packages", "attrs");
+    await run();
+    assert.match(await output(), /^attr$/m);
+    await page.$eval("#packages", (e) => e.value = "");
     await program("javascript", "1");
     await page.type("#permissions", "--allow-net=example.com");
     await run(/not run|granted|Ended/);
