@@ -115,6 +115,8 @@ func TestVersionsThatFitTogether(t *testing.T) {
 		release{project: "shared", version: "2.0"},
 		release{project: "ahead", version: "1.0", requires: []string{"shared"}},
 		release{project: "ahead", version: "2.0", requires: []string{"shared>=3"}},
+		release{project: "top", version: "1.0", requires: []string{"mid"}},
+		release{project: "mid", version: "1.0", requires: []string{"nowhere"}},
 		release{project: "never", version: "1.0", requires: []string{"anyshared", "shared>=3"}})
 	e := newEngine(t, func(o *Options) { o.IndexURL = index.URL + "/simple" })
 	for packages, want := range map[string]string{"both": `["both 1.0", "shared 1.0"]`, "ahead": `["ahead 1.0", "shared 2.0"]`} {
@@ -127,6 +129,10 @@ func TestVersionsThatFitTogether(t *testing.T) {
 	p := python("1")
 	p.Packages = []string{"never"}
 	if r := run1(t, e, p); r.Error == nil || !strings.Contains(r.Error.Message, "shared>=3") {
+		t.Errorf("%+v", r.Error)
+	}
+	p.Packages = []string{"both", "top"}
+	if r := run1(t, e, p); r.Error == nil || !strings.HasPrefix(r.Error.Message, "top can't be installed: it needs mid, which needs nowhere: there is no package 'nowhere'") {
 		t.Errorf("%+v", r.Error)
 	}
 }
@@ -230,6 +236,8 @@ func TestDistributionPackages(t *testing.T) {
 	dir := ownDistribution(t, base.runtime.pyodide, map[string]any{
 		"msgpack":         lockEntry("msgpack", strings.Split(file, "-")[1], file, wheel, []string{"msgpack"}, nil),
 		"rillbox-fixture": lockEntry("rillbox-fixture", "1.0", pureFile, pure, []string{"rb_fixture_module", "rillbox_fixture"}, []string{"msgpack"}),
+		"needy":           lockEntry("needy", "1.0", pureFile, pure, []string{"needy"}, []string{"broken"}),
+		"lost":            lockEntry("lost", "1.0", "lost-1.0-py3-none-any.whl", nil, []string{"lost"}, []string{"broken"}),
 		"broken":          lockEntry("broken", "1.0", "broken-1.0-py3-none-any.whl", nil, []string{"broken"}, nil),
 	})
 	change := func(o *Options) { o.Path, o.Mirror, o.IndexURL = dir, cdn.URL+"/full/", index.URL }
@@ -251,10 +259,13 @@ func TestDistributionPackages(t *testing.T) {
 	if r := completed(t, e, python("import pyodide_js\nawait pyodide_js.loadPackage(['rillbox-fixture'])\nimport importlib\nimportlib.import_module('rillbox_fixture').value")); string(r.Value) != "1" {
 		t.Errorf("loadPackage: value %s", r.Value)
 	}
-	p := python("1")
-	p.Packages = []string{"broken"}
-	if r := run1(t, e, p); r.Error == nil || !strings.Contains(r.Error.Message, "broken 1.0 is on Pyodide's CDN, and fetching it from there failed") {
-		t.Errorf("a package that the CDN does not have: %s, %+v", r.Status, r.Error)
+	for name, want := range map[string]string{"broken": "cannot fetch broken-1.0", "needy": "needy needs broken, and cannot fetch broken-1.0", "lost": "cannot fetch lost-1.0"} {
+		p := python("1")
+		p.Packages = []string{name}
+		want = name + " 1.0 is on Pyodide's CDN, and fetching it from there failed: " + want
+		if r := run1(t, e, p); r.Error == nil || !strings.HasPrefix(r.Error.Message, want) {
+			t.Errorf("a package that the CDN does not have: %s, %+v, want %s", r.Status, r.Error, want)
+		}
 	}
 	cdn.Close()
 	check(t, newEngine(t, change, func(o *Options) { o.Cache = cachetest.OpenOffline(t) }))

@@ -41,18 +41,22 @@ from pyodide.ffi import JsException
 from pyodide.http import pyfetch
 
 from . import attempts
+from .attempts import Unfit
 
 SITE = getsitepackages()[0]
 FROM_INDEX = transaction.Transaction._add_requirement_from_package_index
+FIND_WHEEL = transaction.find_wheel
 UNPACK = compatibility_layer.install
-# How micropip says that a project has no wheel that fits.
-NO_WHEEL = "Can't find a pure Python 3 wheel"
 # How many files are fetched at the same time.
 PARALLEL = 8
 
 
 class Unavailable(ValueError):
     """The gateway could not give a file or page; the text says why."""
+
+
+class NoWheel(ValueError):
+    """A project has no wheel that fits a requirement."""
 
 
 class Installer:
@@ -134,7 +138,8 @@ class Installer:
 
     async def follow(self, files: list[dict[str, str]]) -> None:
         """Install files of an earlier run, in their order: mounted where there is an image."""
-        contents = await self._get([f["url"] for f in files if "image" not in f])
+        urls = [file["url"] for file in files if "image" not in file]
+        contents = await asyncio.gather(*map(self._get, urls))
         fetched = iter(contents)
         for file in files:
             await self._install(file, None if "image" in file else next(fetched))
@@ -147,7 +152,8 @@ class Installer:
         while reasons:
             constraint = change.constraint(tried)
             if constraint is None or len(tried) == attempts.MOST:
-                return reasons if any(map(attempts.is_final, reasons.values())) else first
+                final = any(reason.final for reason in reasons.values())
+                return {name: str(why) for name, why in (reasons if final else first).items()}
             tried.append(constraint)
             more = [c for c in more if not change.has_none(_project(c))] + [constraint]
             change, reasons = await self._gather(requirements, more)
@@ -163,7 +169,7 @@ class Installer:
 
     async def _gather(
         self, requirements: list[str], more: list[str]
-    ) -> tuple[attempts.Attempt, dict[str, str]]:
+    ) -> tuple[attempts.Attempt, dict[str, Unfit]]:
         """Find requirements with what they need; say why for those that can't be had."""
         change = attempts.Attempt(
             _compat_layer=compatibility_layer,
@@ -179,25 +185,28 @@ class Installer:
         try:
             await change.gather_requirements(requirements)
         except InvalidRequirement:
-            return change, {"": "\n".join(filter(None, map(invalid, requirements)))}
+            return change, {"": Unfit("\n".join(filter(None, map(invalid, requirements))))}
         except Exception as error:  # what wheels say of themselves can be anything
-            return change, {"": f"{', '.join(requirements)}: {_told(error)}"}
+            return change, {"": Unfit(f"{', '.join(requirements)}: {_told(error)}")}
         return change, self._reasons(change, requirements) if change.failed else {}
 
-    def _reasons(self, change: Any, requirements: list[str]) -> dict[str, str]:
+    def _reasons(self, change: attempts.Attempt, requirements: list[str]) -> dict[str, Unfit]:
         """Why a transaction failed, by the names of the requirements that can't be had."""
-        known = change.reasons
-        asked = {canonicalize_name(_project(requirement)) for requirement in requirements}
+        asked = {canonicalize_name(_project(text)): text for text in requirements}
         reasons = {}
         for failed in change.failed:
-            reason = known.get(failed.name, f"{failed} can't be installed.")
+            reason = change.reasons.get(failed.name) or Unfit(f"{failed} can't be installed.")
             if failed.name not in asked:
-                reason = f"{', '.join(requirements)} can't be installed: {reason}"
-                others = asked & self._unreachable.keys() if "CDN" not in reason else set()
-                for name in sorted(others):
-                    reason += f" {self._on_cdn(name)}."
+                first, *others = [name for name, _ in change.requirers.get(failed.name, ())] or [""]
+                needs = "".join(f"{name}, which needs " for name in others)
+                needs = f" it needs {needs}{failed.name}:" if needs else ""
+                name = canonicalize_name(first)
+                told = asked.get(name) or ", ".join(requirements)
+                cdn = name in asked and name in self._unreachable and not reason.unreachable
+                after = f" {self._on_cdn(name)}." if cdn else ""
+                reason = reason.told(f"{told} can't be installed:{needs} ", after)
             reasons[failed.name] = reason
-        return dict(sorted(reasons.items(), key=lambda item: not attempts.is_final(item[1])))
+        return dict(sorted(reasons.items(), key=lambda item: not item[1].final))
 
     def _on_cdn(self, name: str) -> str:
         return (
@@ -212,8 +221,9 @@ class Installer:
         others = [name for name in asked if canonicalize_name(name) not in self.lock]
         if others and (reasons := await self.install(others)):
             raise ValueError("\n".join(reasons.values()))
-        closure = self._closure([name for name in asked if name not in others])
-        await self._fetch(closure)
+        listed = [canonicalize_name(name) for name in asked if name not in others]
+        closure = self._closure(listed)
+        await self._fetch(closure, listed)
         for name in closure:
             if not self._loaded(name):  # meanwhile
                 await self._install(self._file_of(name), self._fetched.pop(name))
@@ -252,27 +262,34 @@ class Installer:
             "dir": entry["install_dir"],
         }
 
-    async def _fetch(self, closure: list[str]) -> None:
-        """Fetch the files of lock entries that are not fetched."""
+    async def _fetch(self, closure: list[str], asked: list[str]) -> None:
+        """Fetch the files of lock entries, which those asked for need, that are not fetched."""
         lacking = [name for name in closure if name not in self._fetched]
-        contents = await self._get([self._file_of(name)["url"] for name in lacking])
-        self._fetched.update(zip(lacking, contents, strict=True))
+        urls = [self._file_of(name)["url"] for name in lacking]
+        contents = await asyncio.gather(*map(self._get, urls), return_exceptions=True)
+        failed: dict[str, BaseException] = {}
+        for name, content in zip(lacking, contents, strict=True):
+            if isinstance(content, BaseException):
+                failed[name] = content
+            else:
+                self._fetched[name] = content
+        for name in asked:
+            if name in failed:
+                raise failed[name]
+        for name, error in failed.items():
+            raise Unavailable(f"{', '.join(asked)} needs {name}, and {error}")
 
-    async def _get(self, urls: list[str]) -> list[Any]:
-        """The bodies of files of the gateway, as ArrayBuffers."""
-
-        async def get(url: str) -> Any:
-            async with self._slots:
-                try:
-                    response = await _reached(lambda: js.fetch(self._gateway + url))
-                    if response.ok:
-                        return await response.arrayBuffer()
-                    reason = await response.text()
-                except JsException as error:
-                    reason = str(error)
-            raise Unavailable(reason.strip())
-
-        return await asyncio.gather(*map(get, urls))
+    async def _get(self, url: str) -> Any:
+        """The body of a file of the gateway, an ArrayBuffer."""
+        async with self._slots:
+            try:
+                response = await _reached(lambda: js.fetch(self._gateway + url))
+                if response.ok:
+                    return await response.arrayBuffer()
+                reason = await response.text()
+            except JsException as error:
+                reason = str(error)
+        raise Unavailable(reason.strip())
 
     async def _install(self, file: dict[str, str], content: Any) -> None:
         """Install a file of the gateway's, given as an ArrayBuffer, or without one its image."""
@@ -328,7 +345,7 @@ class Installer:
         if entry is None or not requirement.specifier.contains(entry["version"], prereleases=True):
             return False
         try:
-            await self._fetch(self._closure([requirement.name]))
+            await self._fetch(self._closure([requirement.name]), [requirement.name])
         except Unavailable as reason:
             self._unreachable[requirement.name] = str(reason)
             return False
@@ -346,7 +363,7 @@ class Installer:
         except ValueError as error:
             status, text = await self._page(requirement.name)
             unbuilt = ""
-            if status == 200 and str(error).startswith(NO_WHEEL):
+            if status == 200 and isinstance(error, NoWheel):
                 try:
                     if source := newest_source(requirement, json.loads(text)["files"]):
                         await change.add_wheel(await self._build(source), requirement.extras)
@@ -356,9 +373,9 @@ class Installer:
             reason = self._explain(requirement, status, text, str(error), unbuilt)
             asked = [c for c in self._constraints if _project(c) == requirement.name]
             if asked:
-                reason += f" The program's project asks for {', '.join(asked)}."
+                reason = reason.told("", f" The program's project asks for {', '.join(asked)}.")
             getattr(change, "reasons", {})[requirement.name] = reason  # micropip.install has none
-            raise ValueError(reason) from None
+            raise reason from None
 
     async def _page(self, name: str) -> tuple[int, str]:
         """A project's page of the index: its status and text."""
@@ -379,23 +396,25 @@ class Installer:
         wheel.sha256 = built["sha256"]
         return wheel
 
-    def _explain(self, requirement: Any, status: int, text: str, error: str, unbuilt: str) -> str:
+    def _explain(self, requirement: Any, status: int, text: str, error: str, unbuilt: str) -> Unfit:
         name = requirement.name
         entry = self.lock.get(name)
         if status == 404:
-            text = f"there is no package {name!r} on the package index: check its name."
+            reason = Unfit(f"there is no package {name!r} on the package index: check its name.")
         elif status == 200:
-            text = unusable(requirement, json.loads(text)["files"], error, unbuilt)
+            reason = unusable(requirement, json.loads(text)["files"], error, unbuilt)
         else:
-            text = f"{requirement}: {text.strip()}."
+            reason = Unfit(f"{requirement}: {text.strip()}.")
         if name in self._unreachable:
             if status == 200:
                 text = f"the package index has no wheel of {requirement} that runs in WebAssembly."
-                text += f" {unbuilt}." if unbuilt else ""
-            return f"{self._on_cdn(name)}. Elsewhere: {text}"
+                reason = Unfit(f"{text} {unbuilt}." if unbuilt else text)
+            reason = reason.told(f"{self._on_cdn(name)}. Elsewhere: ")
+            reason.final = reason.unreachable = True
+            return reason
         if entry is not None:
-            return f"{text} Pyodide has {name} {entry['version']}."
-        return text
+            return reason.told("", f" Pyodide has {name} {entry['version']}.")
+        return reason
 
 
 async def _reached(ask: Callable[[], Any]) -> Any:
@@ -445,6 +464,14 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def find_wheel(project: Any, requirement: Any) -> WheelInfo:
+    """micropip's find_wheel, whose failure can be told from others."""
+    try:
+        return FIND_WHEEL(project, requirement)
+    except ValueError as error:
+        raise NoWheel(str(error)) from None
+
+
 def newest_source(requirement: Any, files: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The newest of an index page's source archives that fits."""
     found: dict[Any, dict[str, Any]] = {}
@@ -465,7 +492,7 @@ def newest_source(requirement: Any, files: list[dict[str, Any]]) -> dict[str, An
     return found[versions[-1]] if versions else None
 
 
-def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt: str) -> str:
+def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt: str) -> Unfit:
     """Why none of an index page's files fits a requirement, and what would."""
     also = f" {unbuilt}." if unbuilt else ""
     wheels: dict[Version, list[str]] = {}
@@ -489,30 +516,38 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt:
     # Pre-releases fit only where nothing else does.
     fitting = set(requirement.specifier.filter((sources | wheels.keys()) - {None}))
     if usable and not usable & fitting:
-        what = "has only its source" if sources & fitting else "has no such version"
+        what = "has no such version"
         if wheels.keys() & fitting:
             what = "has only native code for it"
+        elif sources & fitting:
+            what = "has only its source"
         newest = max(usable)
         advice = f"; version {newest} runs here" if any(newest.release) else ""
-        return f"{requirement}: the package index {what}{advice}.{also}"
+        reason = Unfit(f"{requirement}: the package index {what}{advice}.{also}")
+        reason.no_version = not fitting
+        return reason
     if usable:
-        return f"{requirement}: {error}"
+        return Unfit(f"{requirement}: {error}")
     if wheels:
         kinds = {_platform(p) for platforms in wheels.values() for p in platforms}
-        return (
+        reason = Unfit(
             f"{requirement} can't run in WebAssembly: it is native code, and the package index "
             f"has wheels for {', '.join(sorted(kinds))} only.{also}"
         )
+        reason.final = True
+        return reason
     if unbuilt:
-        return f"{unbuilt}."
+        return Unfit(f"{unbuilt}.")
     if sources:
         if newest := newest_source(Requirement(requirement.name), files):
             _, version = parse_sdist_filename(newest["filename"])
             what, advice = "no such version", f"; version {version} can be built here"
         else:
             what, advice = f"its source only, and none for Python {platform.python_version()}", ""
-        return f"{requirement}: the package index has {what}{advice}."
-    return f"{requirement}: the package index has no files of it."
+        reason = Unfit(f"{requirement}: the package index has {what}{advice}.")
+        reason.no_version = newest is not None
+        return reason
+    return Unfit(f"{requirement}: the package index has no files of it.")
 
 
 def _version_of_source(filename: str) -> Version | None:
@@ -545,6 +580,8 @@ def patch() -> Installer:
     # Functions, which take the transaction as their first argument.
     kind._add_requirement_from_pyodide_lock = lambda *asked: installer.find_in_lock(*asked)
     kind._add_requirement_from_package_index = lambda *asked: installer.find_on_index(*asked)
+    module: Any = transaction
+    module.find_wheel = find_wheel
     layer: Any = compatibility_layer
     layer.install = staticmethod(installer.unpack_wheel)
     layer.fetch_bytes = staticmethod(installer.fetch_bytes)
