@@ -247,7 +247,7 @@ func (c *config) parseToken(name string, value any, tools []string) (token web.T
 
 		"allow_packages":  &list{p: &terms.Policy.AllowPackages},
 		"deny_packages":   &list{p: &terms.Policy.DenyPackages},
-		"min_release_age": duration(&terms.Policy.MinReleaseAge),
+		"min_release_age": duration(&terms.Policy.MinReleaseAge, 0),
 		"fetch_packages":  boolean(&fetch),
 	}
 	permissions := map[string]*permission.Permissions{}
