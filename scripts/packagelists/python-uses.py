@@ -336,3 +336,64 @@ async def ask():
 
 
 assert asyncio.get_event_loop().run_until_complete(ask()) == "asyncio"
+# aiobotocore
+from aiobotocore.session import get_session
+
+assert "s3" in get_session().get_available_services()
+# aiohappyeyeballs
+assert m.addr_to_addr_infos(("127.0.0.1", 80))[0][4] == ("127.0.0.1", 80)
+# aiohttp
+from aiohttp import web
+
+app = web.Application()
+app.router.add_get("/shelf/{n}", lambda request: web.Response())
+assert [route.method for route in app.router.routes()] == ["HEAD", "GET"]
+# awscli
+from awscli.customizations.s3.utils import split_s3_bucket_key
+
+assert split_s3_bucket_key("s3://shelf/k/x") == ("shelf", "k/x")
+# fastapi
+app = m.FastAPI()
+app.get("/shelf/{n}")(lambda n: n)
+assert "/shelf/{n}" in app.openapi()["paths"]
+# opentelemetry-sdk
+from opentelemetry.sdk.trace import TracerProvider
+
+with TracerProvider().get_tracer("a").start_as_current_span("b") as span:
+    assert span.get_span_context().is_valid
+# opentelemetry-semantic-conventions
+from opentelemetry.semconv.attributes import http_attributes
+
+assert http_attributes.HTTP_REQUEST_METHOD == "http.request.method"
+
+
+# pydantic
+class Book(m.BaseModel):
+    pages: int
+
+
+assert Book(pages="3").pages == 3 and "pages" in Book.model_json_schema()["properties"]
+# pydantic-core
+from pydantic_core import SchemaValidator, core_schema
+
+assert SchemaValidator(core_schema.int_schema()).validate_python("3") == 3
+# pydantic-settings
+import os
+
+os.environ["SHELF_PAGES"] = "3"
+
+
+class Settings(m.BaseSettings):
+    model_config = {"env_prefix": "SHELF_"}
+    pages: int
+
+
+assert Settings().pages == 3
+# s3fs
+assert m.S3FileSystem(anon=True, asynchronous=True).split_path("s3://shelf/k")[:2] == ("shelf", "k")
+# virtualenv
+from virtualenv.seed.wheels.embed import get_embed_wheel
+
+assert get_embed_wheel("pip", "3.13").distribution == "pip"
+# yarl
+assert str((m.URL("https://a.test/x") / "z").with_query(q=1)) == "https://a.test/x/z?q=1"
