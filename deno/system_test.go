@@ -64,6 +64,33 @@ func TestHarmlessQuestions(t *testing.T) {
 	}
 }
 
+// TestPackagesRequireModules: a package of CommonJS requires one of several ECMAScript
+// modules, which look at the machine too.
+func TestPackagesRequireModules(t *testing.T) {
+	r := newRegistry(t)
+	useNPM(t, r)
+	r.npm(t, "modules", "1.0.0", map[string]string{
+		"package.json": `{"name":"modules","version":"1.0.0","type":"module","exports":{".":"./index.js","./other":"./other.js","./broken":"./broken.js"}}`,
+		"index.js":     `import { name } from "./lib/name.js"; import other from "modules/other"; import os from "node:os"; export default [name, other, os.hostname()];`,
+		"lib/name.js":  `export const name = "name";`,
+		"other.js":     `export default "other";`,
+		"broken.js":    `import "./none.js";`,
+	})
+	r.npm(t, "requires", "1.0.0", map[string]string{
+		"package.json": `{"name":"requires","version":"1.0.0","dependencies":{"modules":"1"}}`,
+		"index.js":     `let broken; try { require("modules/broken"); } catch (error) { broken = error instanceof Error; } module.exports = [...require("modules").default, broken, require("os").hostname()];`,
+	})
+	const want = `["name","other","localhost",true,"localhost","localhost"]`
+	const code = `import os, { hostname } from "node:os"; import all from "requires"; `
+	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
+	if got := run(t, e, job.Program{Language: job.JavaScript, Code: code + `export default [...all, hostname()]`}); string(got.Value) != want {
+		t.Errorf("have %s %+v", got.Value, got.Error)
+	}
+	if got := openSession(t, e, job.JavaScript).cell(code + `[...all, hostname()]`); string(got.Value) != want {
+		t.Errorf("a cell: have %s %+v", got.Value, got.Error)
+	}
+}
+
 // TestPackagesFindNothing: what a package may not read is not there, by whichever call
 // it looks; a program's own code learns what it may not read, also of what packages
 // looked for in its place.

@@ -390,10 +390,7 @@ function load(
 }
 
 const session = new Session();
-registerHooks({
-  resolve: session.resolve.bind(session),
-});
-prepareSystem(Module);
+prepareSystem(Module, { resolve: session.resolve.bind(session) });
 addEventListener("unload", () => session.ending());
 explainRequire(Module);
 onUncaught((thrown) => {

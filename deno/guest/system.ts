@@ -165,17 +165,49 @@ const PREPARE: Record<
 };
 
 /**
- * Prepares modules of Node's when they are first imported, and has what is
- * imported from them by its name be what was prepared: Deno gives its own
- * functions, whatever became of those of a module's default export.
+ * Registers hooks without which packages require ECMAScript modules that import others:
+ * where there are any, Deno 2.9 does not resolve what these import.
  */
 // deno-lint-ignore no-explicit-any
-export function prepareSystem(Module: any): void {
+function register(Module: any, hooks: unknown[]): void {
+  const all = () => hooks.map((one) => Module.registerHooks(one));
+  let registered: { deregister(): void }[] = all();
+  for (const extension of [".js", ".mjs"]) {
+    const load = Module._extensions[extension];
+    Module._extensions[extension] = (module: unknown, path: string) => {
+      try {
+        return load(module, path);
+      } catch (error) {
+        const isUnresolved = registered.length > 0 &&
+          error instanceof TypeError && UNRESOLVED.test(error.message);
+        if (!isUnresolved) throw error;
+        for (const hook of registered) hook.deregister();
+        registered = [];
+        try {
+          return load(module, path); // none of its code has run
+        } finally {
+          registered = all();
+        }
+      }
+    };
+  }
+}
+
+const UNRESOLVED = /^(?:TypeError: )?Cannot resolve module "/;
+
+/**
+ * Prepares modules of Node's when they are first imported, and has what is
+ * imported from them by its name be what was prepared: Deno gives its own
+ * functions, whatever became of those of a module's default export. More hooks,
+ * which come after these, may be registered with them.
+ */
+// deno-lint-ignore no-explicit-any
+export function prepareSystem(Module: any, ...more: unknown[]): void {
   const require = Module.createRequire("file:///");
   const prepared: Record<string, string> = {};
   watchNativeCode(Module);
   answer(Deno as Functions, denoAnswers, isPackageCalling);
-  Module.registerHooks({
+  register(Module, [...more, {
     resolve(
       specifier: string,
       context: { parentURL?: string; conditions: string[] },
@@ -201,5 +233,5 @@ export function prepareSystem(Module: any): void {
       }
       return { url: prepared[name], format: "module", shortCircuit: true };
     },
-  });
+  }]);
 }
