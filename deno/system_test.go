@@ -120,6 +120,10 @@ async function look() {
 		"package.json": `{"name":"looks-cjs","version":"1.0.0"}`,
 		"index.js":     `const fs = require("fs"), { readFileSync } = fs, fsp = require("node:fs/promises");` + looks + `module.exports = look;`,
 	})
+	r.npm(t, "looks-within", "1.0.0", map[string]string{
+		"package.json": `{"name":"looks-within","version":"1.0.0"}`,
+		"index.js":     `const fs = process.getBuiltinModule("fs"), { readFileSync } = fs, fsp = process.getBuiltinModule("node:fs/promises");` + looks + `module.exports = look;`,
+	})
 	const none, refused = `"ENOENT"`, `"NotCapable"`
 	want := func(exists, quiet, read string) string {
 		text := `{"exists":` + exists + `,"named":R,"stat":R,"lstat":R,"quiet":` + quiet + `,"access":R,"read":R,"dir":R,"opendir":R,"link":R,"real":R,"native":R,"open":R,"promise":R,"promised":R,"url":R,"called":R,"write":"NotCapable","openToWrite":"NotCapable"}`
@@ -127,9 +131,10 @@ async function look() {
 	}
 	e := newEngine(t, "", ownCache(t, t.TempDir(), false))
 	for name, row := range map[string]struct{ imports, value, want string }{
-		"an ESM package": {`import look from "looks";`, `await look()`, want("false", "true", none)},
-		"a CJS package":  {`import look from "looks-cjs";`, `await look()`, want("false", "true", none)},
-		"own code":       {`import "looks"; import fs, { readFileSync } from "node:fs"; import fsp from "node:fs/promises";` + looks, `await look()`, want(refused, refused, refused)},
+		"an ESM package":                  {`import look from "looks";`, `await look()`, want("false", "true", none)},
+		"a CJS package":                   {`import look from "looks-cjs";`, `await look()`, want("false", "true", none)},
+		"a package that asks the process": {`import look from "looks-within";`, `await look()`, want("false", "true", none)},
+		"own code":                        {`import "looks"; import fs, { readFileSync } from "node:fs"; import fsp from "node:fs/promises";` + looks, `await look()`, want(refused, refused, refused)},
 	} {
 		if got := run(t, e, job.Program{Language: job.JavaScript, Code: row.imports + "export default " + row.value}); string(got.Value) != row.want {
 			t.Errorf("%s: have %s %+v\nwant %s", name, got.Value, got.Error, row.want)

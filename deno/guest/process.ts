@@ -28,11 +28,12 @@ const { get: nodeProcess, set: setProcess } = Object.getOwnPropertyDescriptor(
 )! as { get(): NodeProcess; set(value: unknown): void };
 
 let prepared: NodeProcess | undefined;
-let adjust = (_: NodeProcess): void => {};
+const changes: ((process: NodeProcess) => void)[] = [];
 
 /** Has the process changed when it is made. */
 export function adjustProcess(change: (process: NodeProcess) => void): void {
-  adjust = change;
+  if (prepared === undefined) changes.push(change);
+  else change(prepared);
 }
 
 /** Says that the guest may have listeners to the process's events. */
@@ -48,7 +49,7 @@ export function prepareProcess(): NodeProcess {
     const asked = prepared as unknown as Functions;
     answer(asked, processAnswers);
     answer(asked.report, reportAnswers);
-    adjust(prepared);
+    for (const change of changes) change(prepared);
   }
   return prepared;
 }

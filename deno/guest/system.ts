@@ -7,7 +7,7 @@
  */
 
 import { watchNativeCode } from "./native.ts";
-import { prepareProcess } from "./process.ts";
+import { adjustProcess, prepareProcess } from "./process.ts";
 import {
   answer,
   denoAnswers,
@@ -193,6 +193,8 @@ function register(Module: any, hooks: unknown[]): void {
   }
 }
 
+const plain = (name: string) => name.replace(/^node:/, "");
+
 const UNRESOLVED = /^(?:TypeError: )?Cannot resolve module "/;
 
 /**
@@ -205,6 +207,24 @@ const UNRESOLVED = /^(?:TypeError: )?Cannot resolve module "/;
 export function prepareSystem(Module: any, ...more: unknown[]): void {
   const require = Module.createRequire("file:///");
   const prepared: Record<string, string> = {};
+  const prepare = (name: string) => {
+    if (!hasOwn(PREPARE, name) || hasOwn(prepared, name)) return;
+    prepared[name] = ""; // it is required meanwhile
+    const code = `export * from "node:${name}"; ` +
+      `import m from "node:${name}"; export default m; ` +
+      `export const { ${PREPARE[name]!(require)} } = m;`;
+    prepared[name] = `data:text/javascript,${encodeURIComponent(code)}`;
+  };
+  adjustProcess((process) =>
+    // asks no hook
+    replace(process as unknown as Functions, "getBuiltinModule", (ask) =>
+      function (...args) {
+        if (typeof args[0] === "string") {
+          prepare(plain(args[0]));
+        }
+        return apply(ask, this, args);
+      })
+  );
   watchNativeCode(Module);
   answer(Deno as Functions, denoAnswers, isPackageCalling);
   register(Module, [...more, {
@@ -213,20 +233,14 @@ export function prepareSystem(Module: any, ...more: unknown[]): void {
       context: { parentURL?: string; conditions: string[] },
       next: (specifier: string, context: unknown) => unknown,
     ): unknown {
-      const name = specifier.replace(/^node:/, "");
+      const name = plain(specifier);
       const parent = context.parentURL ?? "";
       if (!hasOwn(PREPARE, name) || parent === prepared[name]) {
         const found = next(specifier, context) as { url?: string };
         if (PACKAGE.test(parent)) mustBePackage(specifier, parent, found.url);
         return found;
       }
-      if (!hasOwn(prepared, name)) {
-        prepared[name] = ""; // it is required meanwhile
-        const code = `export * from "node:${name}"; ` +
-          `import m from "node:${name}"; export default m; ` +
-          `export const { ${PREPARE[name]!(require)} } = m;`;
-        prepared[name] = `data:text/javascript,${encodeURIComponent(code)}`;
-      }
+      prepare(name);
       const own = name.startsWith("fs") && !PACKAGE.test(parent);
       if (own || context.conditions.includes("require")) {
         return next(specifier, context);
