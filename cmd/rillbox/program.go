@@ -76,6 +76,8 @@ func (f *runFlags) program(cmd *cobra.Command, args []string, most int64) (n nam
 			return n, fmt.Errorf("%s: names no package: want %[1]s:NAME", scheme)
 		}
 		return n, nil
+	case scheme == "jsr":
+		return n, fmt.Errorf("modules of JSR can't be run as programs: import %s in one, or name a package of npm's or PyPI's that has commands (npm:NAME, pypi:NAME)", n.file)
 	}
 	if n.file, err = mainFile(n.file); err != nil {
 		return n, err
