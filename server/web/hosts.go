@@ -47,6 +47,9 @@ func CheckOrigin(origin string) error {
 	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("%.80q is no origin of a page: want one such as https://chat.example.com", origin)
 	}
+	if strings.Contains(u.Host, "*") || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" || strings.HasSuffix(u.Host, ":") {
+		return fmt.Errorf("no browser sends %.80q: want one whole origin, without the usual port, such as https://chat.example.com", origin)
+	}
 	return nil
 }
 

@@ -82,6 +82,7 @@ func TestOriginsOfPages(t *testing.T) {
 	for origin, ok := range map[string]bool{
 		"https://chat.example.com": true, "http://localhost:3000": true, "https://chat.example.com/": true, "vscode-webview://x": true,
 		"": false, "chat.example.com": false, "*": false, "null": false, "https://x/y": false, "https://u@x": false, "https://": false,
+		"https://*.example.com": false, "https://x.example:443": false, "http://x.example:80": false, "https://x.example:80": true, "https://x.example:": false,
 	} {
 		if err := CheckOrigin(origin); (err == nil) != ok {
 			t.Errorf("%q: %v", origin, err)
