@@ -492,7 +492,7 @@ found = [getattr(builtins, "planted", None), getattr(js.globalThis, "planted", N
 builtins.planted = js.globalThis.planted = sys.planted = os.environ["PLANTED"] = "MARK"
 planted.write_text("MARK")
 js.Deno.writeTextFileSync("left", "MARK")
-print("found", *[f for f in found if f] or ["nothing,"], "planted", planted.read_text())
+print(" ".join(["found", *([f for f in found if f] or ["nothing,"]), "planted", planted.read_text()]))  # in one write
 `,
 }
 
