@@ -34,7 +34,8 @@ type Record struct {
 	Packages, Permissions []string
 	// Execution is the ID of the run, if there was one.
 	Execution                    string
-	Waited, Installing, Duration time.Duration // as in job.Result
+	Waited, Installing, Fetching time.Duration // as in job.Result
+	Duration                     time.Duration // as in job.Result
 	PeakMemory                   int64
 	// In is how many bytes the arguments have, Out how many the answer's content has, its
 	// structured form apart.
@@ -129,7 +130,7 @@ func (r *Record) asked(packages, permissions []string) {
 // ran notes a run.
 func (r *Record) ran(p job.Program, result job.Result, err error) {
 	r.Execution, r.Language = p.ID, cmp.Or(result.Language, p.Language)
-	r.Waited, r.Installing, r.Duration, r.PeakMemory = result.Waited, result.Installing, result.Duration, result.PeakMemory
+	r.Waited, r.Installing, r.Fetching, r.Duration, r.PeakMemory = result.Waited, result.Installing, result.Fetching, result.Duration, result.PeakMemory
 	r.Status = string(result.Status)
 	if err != nil {
 		r.Status = statusOf(err)
@@ -144,6 +145,9 @@ func withoutSecrets(name string) string {
 	}
 	if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.Host != "" {
 		return strings.TrimSpace(of + " " + u.Host + u.Path)
+	}
+	if scheme, _, is := strings.Cut(address, ":"); is && strings.EqualFold(scheme, "data") { // it is code
+		return strings.TrimSpace(of + " (a data: URL)")
 	}
 	if strings.Contains(address, "://") { // no URL that can be read
 		return strings.TrimSpace(of + " (a URL)")

@@ -54,6 +54,9 @@ type Options struct {
 	Offline bool
 	// Conformance adds what the conformance suite wants of a server (conformance.go).
 	Conformance bool
+	// CallTime is how long a tool call may take in all, waiting included; 0 means as long
+	// as its parts may.
+	CallTime time.Duration
 	// Log receives what an operator should know; nil discards it.
 	Log *slog.Logger
 	// Ended, if any, hears of each tool call that has ended. It must not wait.
@@ -102,6 +105,8 @@ func New(o Options) *Server {
 		Instructions:      joined(o.Instructions, s.instructions()),
 		Logger:            slog.New(quiet{o.Log.Handler()}),
 		CompletionHandler: s.complete,
+		// What a client may see is its own: its tools, its resources.
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		// The tools never change while the server runs, so no listChanged.
 		Capabilities: &mcp.ServerCapabilities{
 			//lint:ignore SA1019 deprecated as of 2026-07-28, yet what today's clients have

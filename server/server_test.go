@@ -182,6 +182,27 @@ func structured[T any](t *testing.T, res *mcp.CallToolResult) T {
 	return out
 }
 
+// A call has an end, whatever it waits for, and the next is answered.
+func TestACallHasAnEnd(t *testing.T) {
+	first := true
+	s := newServer(scripted{run: func(ctx context.Context, _ job.Program, _ func(job.Event)) (job.Result, error) {
+		if !first {
+			return job.Result{Status: job.Completed}, nil
+		}
+		first = false
+		<-ctx.Done()
+		return job.Result{}, context.Cause(ctx)
+	}}, func(o *Options) { o.CallTime = 20 * time.Millisecond })
+	session := dial(t, s, nil)
+	program := `{"language":"python","code":"1"}`
+	if res := call(t, session, "run_code", program); !res.IsError || !strings.Contains(text(t, res), "the call took longer than 20ms, waiting included") {
+		t.Errorf("it is answered: %s", text(t, res))
+	}
+	if res := call(t, session, "run_code", program); res.IsError {
+		t.Errorf("the next is answered: %s", text(t, res))
+	}
+}
+
 func TestPanicIsAnErrorOfOneCall(t *testing.T) {
 	var log strings.Builder
 	var mu sync.Mutex

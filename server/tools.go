@@ -178,6 +178,11 @@ func addTool[In, Out any](s *Server, t *mcp.Tool, handle func(context.Context, *
 			recordOf(ctx).Status = StatusRefused
 			return toolError(err), nil
 		}
+		if s.o.CallTime > 0 {
+			limited, cancel := context.WithTimeoutCause(ctx, s.o.CallTime, fmt.Errorf("the call took longer than %v, waiting included: try again when the server has less to do", s.o.CallTime))
+			defer cancel()
+			ctx = limited
+		}
 		res, err := handle(ctx, req, args)
 		if err != nil {
 			record := recordOf(ctx)

@@ -187,13 +187,15 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 			err = fmt.Errorf("run %s: internal error: %v", p.ID, r)
 		}
 	}()
-	c.Emit = serialised(c.Emit)
+	var fetching fetchClock
+	c.Emit = serialised(fetching.watch(c.Emit))
 	if in != nil {
 		result, err = in.run(ctx, engine.(job.SessionOpener), p, c)
 	} else {
 		result, err = engine.Run(ctx, p, c.Streams)
 	}
 	result.ExecutionID, result.Language, result.Waited = p.ID, p.Language, waited
+	result.Fetching = min(fetching.end(), result.Installing)
 	s.log.Debug("run", "execution", p.ID, "client", c.Client, "language", p.Language, "status", result.Status,
 		"exit_code", result.ExitCode, "duration", result.Duration, "waited_and_ran", time.Since(start), "error", err)
 	return result, err
@@ -292,6 +294,32 @@ func serialised(emit func(job.Event)) func(job.Event) {
 		defer mu.Unlock()
 		emit(e)
 	}
+}
+
+// fetchClock measures how long a run downloads something, by its stages. A stage lasts
+// until the next event, or the run's end.
+type fetchClock struct {
+	since time.Time // when the stage began; zero where it is no download
+	took  time.Duration
+}
+
+func (f *fetchClock) watch(emit func(job.Event)) func(job.Event) {
+	return func(e job.Event) {
+		f.end()
+		if e.Kind == job.Stage && strings.HasPrefix(e.Text, job.FetchingStage) {
+			f.since = time.Now()
+		}
+		emit(e)
+	}
+}
+
+// end ends the stage, and gives the time of all.
+func (f *fetchClock) end() time.Duration {
+	if !f.since.IsZero() {
+		f.took += time.Since(f.since)
+		f.since = time.Time{}
+	}
+	return f.took
 }
 
 // Cancel ends an execution of the client's. It says whether there was one.

@@ -110,6 +110,9 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	a.logWall()
 	options := a.config.Server
 	options.Supervisor, options.Version, options.Offline, options.Log = engines.Supervisor, version(), a.config.Cache.Offline, a.log
+	if overHTTP {
+		options.CallTime = a.config.Limits.MaxTimeout + a.config.Limits.InstallTimeout + maxWait
+	}
 	counted := metrics.New(metrics.Options{
 		Supervisor: engines.Supervisor, Version: version(), Lookups: engines.cache.Lookups,
 		CacheBytes: func() (int64, error) { info, err := engines.cache.Info(); return info.Bytes, err },
@@ -123,7 +126,10 @@ func (a *app) serve(cmd *cobra.Command, _ []string) error {
 	}
 	var reload []func()
 	if a.config.AuditLog != "" {
-		log := audit.Open(a.config.AuditLog, a.log)
+		log, err := audit.Open(a.config.AuditLog, a.log)
+		if err != nil {
+			return usageError{fmt.Errorf("audit_log: %w", err)}
+		}
 		defer log.Close()
 		hear, reload = append(hear, log.Ended), append(reload, log.Reopen)
 	}

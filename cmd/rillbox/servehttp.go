@@ -45,6 +45,9 @@ type httpSettings struct {
 // defaultPort is that of `serve --http`, unless one is named.
 const defaultPort = "8848"
 
+// maxWait is how long a call over HTTP may wait beside its own times.
+const maxWait = 10 * time.Minute
+
 // beside is what a server over HTTP has beside its settings.
 type beside struct {
 	supervisor *supervisor.Supervisor
@@ -71,6 +74,9 @@ func (a *app) serveHTTP(ctx context.Context, srv *server.Server, b beside) error
 		defer stop()
 		go tokens.watch(watching)
 		b.reload = append(b.reload, tokens.ask)
+	}
+	if value, set := os.LookupEnv("RILLBOX_AUTH_TOKEN"); set && value == "" && h.Token == "" {
+		return usageError{errors.New("RILLBOX_AUTH_TOKEN is set and empty: give it a token (`openssl rand -hex 32` makes one), or unset it to serve without")}
 	}
 	if err := checkToken(h.Token); err != nil {
 		return usageError{fmt.Errorf("auth_token: %w", err)}

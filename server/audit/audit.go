@@ -53,11 +53,10 @@ type line struct {
 }
 
 // Open opens the log, whose file is made where there is none, for its owner alone. One
-// that can't be written to is told of, and no reason not to serve.
-func Open(path string, log *slog.Logger) *Log {
+// that can't be written to later is told of, and no reason to stop serving.
+func Open(path string, log *slog.Logger) (*Log, error) {
 	l := &Log{path: path, log: log, now: time.Now}
-	l.Reopen()
-	return l
+	return l, l.open()
 }
 
 // Reopen opens the file again by its name, which another may have now.

@@ -24,7 +24,10 @@ const recordLine = `{"time":"2026-11-22T21:00:00Z","identity":"alice","session":
 func open(t *testing.T, path string) (*Log, *strings.Builder) {
 	t.Helper()
 	var told strings.Builder
-	l := Open(path, slog.New(slog.NewTextHandler(&told, nil)))
+	l, err := Open(path, slog.New(slog.NewTextHandler(&told, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(l.Close)
 	return l, &told
 }
@@ -73,11 +76,14 @@ func TestACallIsALine(t *testing.T) {
 	}
 }
 
-// What can't be written is told of at the start, then once a minute, and when it is over.
+// What can't be written is told of at once, then once a minute, and when it is over.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "none", "audit.jsonl")
-	l, told := open(t, path)
+	if _, err := Open(path, slog.Default()); err == nil {
+		t.Error("a log that can't be made is opened")
+	}
+	l, told := open(t, filepath.Join(dir, "first.jsonl"))
 	now := time.Now()
 	l.now = func() time.Time { return now }
 	lines := func(what string, want int) {
@@ -86,7 +92,9 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 			t.Errorf("%s: it has told %d times, want %d:\n%s", what, got, want, told)
 		}
 	}
-	lines("at the start", 1)
+	l.path = path
+	l.Reopen()
+	lines("at once", 1)
 	for range 3 {
 		l.Ended(record)
 	}
@@ -117,8 +125,8 @@ func TestAPipeIsNoAuditLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if _, told := open(t, path); !strings.Contains(told.String(), "it is no regular file") {
-		t.Errorf("it tells %s", told)
+	if _, err := Open(path, slog.Default()); err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+		t.Errorf("it is opened: %v", err)
 	}
 }
 

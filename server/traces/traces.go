@@ -1,6 +1,6 @@
 // Package traces tells an OpenTelemetry collector of requests and calls: an HTTP request
-// is a span, the tool call in it another, and a run's queueing, installing and running are
-// spans below that. Nothing of code, input, output or tokens is in them.
+// is a span, the tool call in it another, and a run's queueing, fetching, installing and
+// running are spans below that. Nothing of code, input, output or tokens is in them.
 package traces
 
 import (
@@ -106,7 +106,8 @@ func parent(traceparent string) context.Context {
 }
 
 // Ended makes the spans of a tool call. When a run's stages began is not known, only how
-// long they took: it waited first, and ran last, right after it was installed.
+// long they took: it waited first, and ran last, right after it was installed, which
+// begins with fetching.
 func (t *Tracer) Ended(r server.Record) {
 	end := r.Began.Add(r.Took)
 	attributes := []attribute.KeyValue{attribute.String("rillbox.tool", r.Tool), attribute.String("rillbox.status", r.Status)}
@@ -129,6 +130,7 @@ func (t *Tracer) Ended(r server.Record) {
 	ran := end.Add(-r.Duration)
 	stage("queue", r.Began, r.Waited)
 	stage("install", ran.Add(-r.Installing), r.Installing)
+	stage("fetch", ran.Add(-r.Installing), r.Fetching)
 	stage("run", ran, r.Duration)
 	call.End(trace.WithTimestamp(end))
 }

@@ -59,7 +59,7 @@ func TestARequestIsATrace(t *testing.T) {
 	began := time.Now().Add(-10 * time.Second)
 	tracer.Ended(server.Record{
 		Began: began, Took: 10 * time.Second, Trace: r.Header.Get("Traceparent"), Tool: "run_code", Status: "failed", Language: "python",
-		Client: "alice", Packages: []string{"numpy"}, Waited: time.Second, Installing: 2 * time.Second, Duration: 3 * time.Second,
+		Client: "alice", Packages: []string{"numpy"}, Waited: time.Second, Installing: 2 * time.Second, Fetching: time.Second, Duration: 3 * time.Second,
 	})
 	end(200)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -78,6 +78,7 @@ func TestARequestIsATrace(t *testing.T) {
 		"run_code": {"request", at(0), at(10 * time.Second)},
 		"queue":    {"run_code", at(0), at(time.Second)},
 		"install":  {"run_code", at(5 * time.Second), at(7 * time.Second)},
+		"fetch":    {"run_code", at(5 * time.Second), at(6 * time.Second)},
 		"run":      {"run_code", at(7 * time.Second), at(10 * time.Second)},
 	} {
 		span := spans[name]

@@ -157,6 +157,8 @@ type Result struct {
 	// Waited is how long it waited for its turn, Installing how long its packages
 	// took.
 	Waited, Installing time.Duration
+	// Fetching is how much of that went into downloads, by what the run said it was doing.
+	Fetching time.Duration
 	// CPU is the processor time of the whole child, its start included.
 	CPU time.Duration
 	// PeakMemory is the largest resident size that the child had, in bytes.
@@ -206,10 +208,14 @@ const (
 	Stderr                  // Data was written to the guest's stderr
 )
 
+// FetchingStage begins the text of a stage that downloads something.
+const FetchingStage = "fetching "
+
 // Event is news of a run while it lasts.
 type Event struct {
 	Kind EventKind
-	// Text is a stage in words for people: "fetching numpy", "installing".
+	// Text is a stage in words for people: "fetching numpy", "installing". One that
+	// downloads something begins with FetchingStage.
 	Text string
 	// Done and Total count bytes of the stage; Total is 0 when unknown.
 	Done, Total int64
