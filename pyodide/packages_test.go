@@ -220,7 +220,9 @@ func TestDistributionPackages(t *testing.T) {
 	file, wheel := indexWheel(t, base, "msgpack", "pyemscripten_2026_0_wasm32")
 	pure := pureWheel(t, "rillbox_fixture", "import msgpack\nvalue = msgpack.packb(1)[0]\n")
 	const pureFile = "rillbox_fixture-1.0-py3-none-any.whl"
-	served := map[string][]byte{"/full/" + file: wheel, "/full/" + pureFile: pure}
+	const needyFile = "needy-1.0-py3-none-any.whl"
+	needy := pureWheel(t, "needy", "")
+	served := map[string][]byte{"/full/" + file: wheel, "/full/" + pureFile: pure, "/full/" + needyFile: needy}
 	cdn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		content, ok := served[r.URL.Path]
 		if !ok {
@@ -236,7 +238,7 @@ func TestDistributionPackages(t *testing.T) {
 	dir := ownDistribution(t, base.runtime.pyodide, map[string]any{
 		"msgpack":         lockEntry("msgpack", strings.Split(file, "-")[1], file, wheel, []string{"msgpack"}, nil),
 		"rillbox-fixture": lockEntry("rillbox-fixture", "1.0", pureFile, pure, []string{"rb_fixture_module", "rillbox_fixture"}, []string{"msgpack"}),
-		"needy":           lockEntry("needy", "1.0", pureFile, pure, []string{"needy"}, []string{"broken"}),
+		"needy":           lockEntry("needy", "1.0", needyFile, needy, []string{"needy"}, []string{"broken"}),
 		"lost":            lockEntry("lost", "1.0", "lost-1.0-py3-none-any.whl", nil, []string{"lost"}, []string{"broken"}),
 		"broken":          lockEntry("broken", "1.0", "broken-1.0-py3-none-any.whl", nil, []string{"broken"}, nil),
 	})

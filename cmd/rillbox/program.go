@@ -34,6 +34,9 @@ type named struct {
 	stdin    io.Reader // the program's; nil where the program came from there
 	notebook *notebook // whose cells it is, if there is one
 	asked    asked
+	// manifests are the paths at which its project's manifests and lock files are, or
+	// would be.
+	manifests []string
 }
 
 // program finds the program that the command line names, and reads it unless it is at a
@@ -400,9 +403,24 @@ func (n *named) readManifest(quiet bool) error {
 		return err
 	}
 	var notes []string
-	n.Manifest, notes, err = manifest.Read(project, filepath.ToSlash(within), n.Code, n.Language)
+	read := &noted{Source: project}
+	n.Manifest, notes, err = manifest.Read(read, filepath.ToSlash(within), n.Code, n.Language)
+	for _, name := range read.names {
+		n.manifests = append(n.manifests, filepath.Join(dir, filepath.FromSlash(name)))
+	}
 	tell(notes, quiet)
 	return err
+}
+
+// noted notes which files are asked for, those that are not there too.
+type noted struct {
+	manifest.Source
+	names []string
+}
+
+func (s *noted) ReadFile(name string, limit int64) ([]byte, error) {
+	s.names = append(s.names, name)
+	return s.Source.ReadFile(name, limit)
 }
 
 // tell tells of what is not honoured.

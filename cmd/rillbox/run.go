@@ -116,7 +116,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
 	set.StringVarP(&f.out, "out", "o", "", "write the notebook with its cells' outputs to `FILE`")
 	f.bind(set, "")
 	set.BoolVar(&f.check, "check", false, "check the types of TypeScript before it runs, as Deno does")
-	set.BoolVar(&f.watch, "watch", false, "run it again whenever its file or a module beside it changes")
+	set.BoolVar(&f.watch, "watch", false, "run it again whenever its file, a module beside it or a manifest changes")
 	set.BoolVar(&f.frozen, "frozen", false, "use no package that the lock file beside the program does not have (rillbox lock)")
 	set.BoolVar(&f.json, "json", false, "print the structured result on stdout, and nothing else")
 	a.config.bindFlags(set, ofRun, "timeout", "memory", "workspace")

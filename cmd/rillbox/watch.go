@@ -21,8 +21,8 @@ const settleTime = 50 * time.Millisecond
 // errChanged ends a run whose program has changed.
 var errChanged = errors.New("the program has changed")
 
-// watch runs the program in a file, and again whenever that or one of its modules
-// changes, until ctx ends. read reads the program as it is then.
+// watch runs the program in a file, and again whenever that, one of its modules or a
+// manifest changes, until ctx ends. read reads the program as it is then.
 func (a *app) watch(ctx context.Context, e *engines, n named, f *runFlags, read func() (named, error)) error {
 	if n.file == "" {
 		return usageError{errors.New("--watch looks at a FILE, and the program is in none")}
@@ -91,8 +91,8 @@ func (a *app) awaitChange(ctx context.Context, watcher *fsnotify.Watcher, files 
 	}
 }
 
-// parts are the absolute paths of the program's file and of the modules that it may
-// import from beside it.
+// parts are the absolute paths of the program's file, of the modules that it may import
+// from beside it, and of its manifests.
 func (n named) parts() []string {
 	path, err := n.place()
 	if err != nil {
@@ -102,6 +102,11 @@ func (n named) parts() []string {
 	modules, _ := n.modules(path)
 	for name := range modules {
 		parts = append(parts, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
+	}
+	for _, path := range n.manifests {
+		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
+			parts = append(parts, path)
+		}
 	}
 	return parts
 }

@@ -58,6 +58,11 @@ func TestAProgramIsRunAgainWhenItChanges(t *testing.T) {
 	next("hangs")
 	write("main.ts", `import { word } from "./word.ts"; console.log("third", word);`)
 	next("third second")
+	next("waiting")
+	write("main.ts", `import { word } from "#word"; console.log("named", word);`)
+	next("waiting") // nothing says yet what #word is
+	write("deno.json", `{"imports": {"#word": "./word.ts"}}`)
+	next("named second")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ class Unfit(ValueError):
     """Why a requirement can't be had."""
 
     final = False  # other versions would not help
+    clash = False  # it does not fit what others asked for
     no_version = False  # the index has none of those that were asked for
     unreachable = False  # Pyodide's CDN has it
 

@@ -206,7 +206,7 @@ class Installer:
                 after = f" {self._on_cdn(name)}." if cdn else ""
                 reason = reason.told(f"{told} can't be installed:{needs} ", after)
             reasons[failed.name] = reason
-        return dict(sorted(reasons.items(), key=lambda item: not item[1].final))
+        return dict(sorted(reasons.items(), key=lambda item: (not item[1].final, item[1].clash)))
 
     def _on_cdn(self, name: str) -> str:
         return (
@@ -527,7 +527,9 @@ def unusable(requirement: Any, files: list[dict[str, Any]], error: str, unbuilt:
         reason.no_version = not fitting
         return reason
     if usable:
-        return Unfit(f"{requirement}: {error}")
+        reason = Unfit(f"{requirement}: {error}")
+        reason.clash = True
+        return reason
     if wheels:
         kinds = {_platform(p) for platforms in wheels.values() for p in platforms}
         reason = Unfit(
