@@ -92,9 +92,6 @@ const (
 	idleTime = 2 * time.Minute
 	// sessionTime is how long a protocol session stays without a request.
 	sessionTime = time.Hour
-	// replayBytes is how much is kept for clients that lost a stream and ask for what they
-	// missed.
-	replayBytes = 32 << 20
 	// retryTime is what a client is told that comes too often, or too late.
 	retryTime = 2 * time.Second
 )
@@ -122,8 +119,7 @@ func New(s *server.Server, o Options) *Door {
 	d := &Door{s: s, o: o, hosts: hostSet(o.Hosts), origins: originSet(o.Origins)}
 	d.clients.init(o, s.EndClient)
 	d.sessions.init(s)
-	replay := mcp.NewMemoryEventStore(nil)
-	replay.SetMaxBytes(replayBytes)
+	replay := newReplayStore()
 	handler := func(options mcp.StreamableHTTPOptions) http.Handler {
 		options.Logger = o.Log
 		options.MaxRequestBodyBytes = -1          // it is read and bounded before
