@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -270,12 +271,16 @@ func tooLarge() *refusal {
 
 // look decodes a body as far as it decides where that goes.
 func look(body []byte) (message, *refusal) {
-	parts := make([]json.RawMessage, 1)
-	var target any = &parts[0]
-	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '[' {
-		target = &parts
+	var parts []json.RawMessage
+	var first envelope // a body may be large: it is looked at once
+	var err error
+	trimmed := bytes.TrimSpace(body)
+	batch := len(trimmed) > 0 && trimmed[0] == '['
+	if batch {
+		err = json.Unmarshal(body, &parts)
+	} else {
+		parts, err = []json.RawMessage{body}, first.read(body)
 	}
-	err := json.Unmarshal(body, target)
 	if err == nil && !utf8.Valid(body) {
 		err = errors.New("invalid UTF-8")
 	}
@@ -294,19 +299,18 @@ func look(body []byte) (message, *refusal) {
 		if !ok {
 			continue
 		}
-		var params struct {
-			Meta struct {
-				Version string `json:"io.modelcontextprotocol/protocolVersion"`
-			} `json:"_meta"`
+		said := first
+		if batch {
+			said = envelope{}
+			_ = said.read(part) // it is JSON
 		}
-		_ = json.Unmarshal(request.Params, &params) // whether they are right is the SDK's affair
 		if len(request.Params) > maxParams && request.Method != "tools/call" {
 			return m, refuse(http.StatusRequestEntityTooLarge, "the parameters of %.80q have %d bytes, and may have %d: only a call of a tool may have more", request.Method, len(request.Params), maxParams)
 		}
-		m.method, m.version = request.Method, max(m.version, params.Meta.Version)
+		m.method, m.version = request.Method, max(m.version, said.Params.Meta.Version)
 		m.hello = m.hello || request.Method == "initialize"
 		if request.IsCall() {
-			if !keepsID(part, request.ID) {
+			if !keepsID(said.ID, request.ID) {
 				return m, invalid("the id is a number that would come back as another: send a whole one of less than 2^53, or a string")
 			}
 			m.isCall = true
@@ -327,18 +331,35 @@ func look(body []byte) (message, *refusal) {
 	return m, nil
 }
 
+// envelope is what is looked at of a message. Whether the rest is right is the SDK's affair.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Params struct {
+		Meta struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+// read reads a message; the error says why it is no JSON.
+func (e *envelope) read(message []byte) error {
+	err := json.Unmarshal(message, e)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
 // keepsID says that an answer has the ID that its call has: go-sdk makes an int64 of each
 // number, by way of a float64.
-func keepsID(message []byte, id jsonrpc.ID) bool {
+func keepsID(said json.RawMessage, id jsonrpc.ID) bool {
 	kept, isNumber := id.Raw().(int64)
 	if !isNumber {
 		return true
 	}
-	var sent struct {
-		ID float64 `json:"id"`
-	}
-	err := json.Unmarshal(message, &sent)
-	return err == nil && sent.ID == float64(kept) && -1<<53 < kept && kept < 1<<53
+	sent, err := strconv.ParseFloat(string(said), 64)
+	return err == nil && sent == float64(kept) && -1<<53 < kept && kept < 1<<53
 }
 
 func invalid(format string, args ...any) *refusal {

@@ -14,8 +14,8 @@ import (
 // Bounds of what is kept for clients that lose a stream, in bytes: of all sessions, and of
 // one. The newest event is kept whatever its size.
 const (
-	replayBytes        = 32 << 20
-	replaySessionBytes = 8 << 20
+	replayBytes        = 16 << 20
+	replaySessionBytes = 4 << 20
 	// eventBytes is what an event takes beside its data, and a stream without any.
 	eventBytes = 512
 )

@@ -61,7 +61,7 @@ func TestEventsAreKeptWithinBounds(t *testing.T) {
 	}
 	want("b", "1", -1, "other")
 	want("a", "1", -1, "purged")
-	if n := len(s.sessions["a"].streams); n > 12 || s.sessions["a"].bytes > replaySessionBytes {
+	if n := len(s.sessions["a"].streams); n > 6 || s.sessions["a"].bytes > replaySessionBytes {
 		t.Errorf("%d streams are kept, %d bytes", n, s.sessions["a"].bytes)
 	}
 	// One that was forgotten counts on elsewhere: no later event passes for an earlier one.
