@@ -34,9 +34,6 @@ type named struct {
 	stdin    io.Reader // the program's; nil where the program came from there
 	notebook *notebook // whose cells it is, if there is one
 	asked    asked
-	// manifests are the paths at which its project's manifests and lock files are, or
-	// would be.
-	manifests []string
 }
 
 // program finds the program that the command line names, and reads it unless it is at a
@@ -388,28 +385,36 @@ func (n *named) prepare(quiet, frozen bool) error {
 // readManifest reads what the project around the program's file says of its packages, and
 // tells of what is not honoured.
 func (n *named) readManifest(quiet bool) error {
+	m, notes, _, err := n.manifest()
+	n.Manifest = m
+	tell(notes, quiet)
+	return err
+}
+
+// manifest is what the project around the program's file says of its packages, with notes
+// of what is not honoured, and the absolute paths of the files that were asked for, there
+// or not.
+func (n named) manifest() (m job.Manifest, notes, asked []string, err error) {
 	path, err := realPath(n.file)
 	if err != nil {
-		return fmt.Errorf("cannot find the program's directory: %w", err)
+		return m, nil, nil, fmt.Errorf("cannot find the program's directory: %w", err)
 	}
 	dir := manifest.Project(path)
 	project, err := manifest.Open(dir)
 	if err != nil {
-		return err
+		return m, nil, nil, err
 	}
 	defer project.Close()
 	within, err := filepath.Rel(dir, path)
 	if err != nil {
-		return err
+		return m, nil, nil, err
 	}
-	var notes []string
 	read := &noted{Source: project}
-	n.Manifest, notes, err = manifest.Read(read, filepath.ToSlash(within), n.Code, n.Language)
+	m, notes, err = manifest.Read(read, filepath.ToSlash(within), n.Code, n.Language)
 	for _, name := range read.names {
-		n.manifests = append(n.manifests, filepath.Join(dir, filepath.FromSlash(name)))
+		asked = append(asked, filepath.Join(dir, filepath.FromSlash(name)))
 	}
-	tell(notes, quiet)
-	return err
+	return m, notes, asked, err
 }
 
 // noted notes which files are asked for, those that are not there too.

@@ -103,7 +103,8 @@ func (n named) parts() []string {
 	for name := range modules {
 		parts = append(parts, filepath.Join(filepath.Dir(path), filepath.FromSlash(name)))
 	}
-	for _, path := range n.manifests {
+	_, _, manifests, _ := n.manifest() // running it says what is wrong with them
+	for _, path := range manifests {
 		if info, err := os.Stat(filepath.Dir(path)); err == nil && info.IsDir() {
 			parts = append(parts, path)
 		}

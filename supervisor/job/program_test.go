@@ -32,7 +32,7 @@ func TestAProgramAndItsResultTravel(t *testing.T) {
 		Combined: true,
 		Value:    json.RawMessage(`{"a":[1,null]}`), Displays: []Display{{"text/plain": "x"}}, State: StateKept,
 		Error:    &GuestError{Name: "E", Message: "m", Traceback: "t"},
-		Duration: 1, Waited: 2, Installing: 3, CPU: 4, PeakMemory: 5,
+		Duration: 1, Waited: 2, Installing: 3, Fetching: 2, CPU: 4, PeakMemory: 5,
 		Packages: []Package{{Name: "p", Version: "1", Source: "npm", Cached: true}}, Notes: []string{"n"},
 		Lock: []byte("{}"),
 	}
