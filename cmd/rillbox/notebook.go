@@ -63,7 +63,7 @@ func readNotebook(source io.Reader) (n *notebook, language string, err error) {
 		if cell["cell_type"] != "code" {
 			continue
 		}
-		if !isSource(cell["source"]) {
+		if _, ok := sourceOf(cell); !ok {
 			return nil, "", fmt.Errorf(`its cell %d has no code: "source" must be a text or a list of lines`, i+1)
 		}
 		n.cells = append(n.cells, cell)
@@ -90,40 +90,31 @@ func notNotebook(text []byte, err error) error {
 	return fmt.Errorf("it is not a notebook, which is a JSON object: line %d: %w", 1+bytes.Count(text[:at], []byte("\n")), err)
 }
 
-// isSource says whether a cell's code is in one of the forms that sourceOf reads.
-func isSource(source any) bool {
-	lines, isList := source.([]any)
+// sourceOf is a cell's code, which is kept as a text or as its lines; false if it is
+// neither.
+func sourceOf(cell map[string]any) (code string, ok bool) {
+	lines, isList := cell["source"].([]any)
 	if !isList {
-		_, isText := source.(string)
-		return isText
+		code, ok = cell["source"].(string)
+		return code, ok
 	}
-	return !slices.ContainsFunc(lines, func(line any) bool {
-		_, isText := line.(string)
-		return !isText
-	})
-}
-
-// sourceOf is a cell's code, which is kept as a text or as its lines.
-func sourceOf(cell map[string]any) string {
-	switch source := cell["source"].(type) {
-	case string:
-		return source
-	case []any:
-		var code strings.Builder
-		for _, line := range source {
-			text, _ := line.(string)
-			code.WriteString(text)
+	var all strings.Builder
+	for _, line := range lines {
+		text, ok := line.(string)
+		if !ok {
+			return "", false
 		}
-		return code.String()
+		all.WriteString(text)
 	}
-	return ""
+	return all.String(), true
 }
 
 // code is that of all cells, for a look at what they may import.
 func (n *notebook) code() string {
 	var all []string
 	for _, cell := range n.cells {
-		all = append(all, sourceOf(cell))
+		code, _ := sourceOf(cell) // as it was read
+		all = append(all, code)
 	}
 	return strings.Join(all, "\n")
 }
@@ -201,7 +192,7 @@ func (a *app) runNotebook(ctx context.Context, e *engines, out *terminal.Output,
 	pictures := &terminal.Gallery{Dir: filepath.Dir(n.file), Name: strings.TrimSuffix(filepath.Base(n.file), ".ipynb"), Session: true}
 	var status error
 	for i, cell := range n.notebook.cells {
-		code := sourceOf(cell)
+		code, _ := sourceOf(cell)
 		if strings.TrimSpace(code) == "" {
 			continue
 		}
