@@ -33,10 +33,9 @@ type Record struct {
 	// permissions means all that were granted.
 	Packages, Permissions []string
 	// Execution is the ID of the run, if there was one.
-	Execution                    string
-	Waited, Installing, Fetching time.Duration // as in job.Result
-	Duration                     time.Duration // as in job.Result
-	PeakMemory                   int64
+	Execution                              string
+	Waited, Installing, Fetching, Duration time.Duration // as in job.Result
+	PeakMemory                             int64
 	// In is how many bytes the arguments have, Out how many the answer's content has, its
 	// structured form apart.
 	In, Out int64

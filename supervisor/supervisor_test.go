@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rillbox/supervisor/job"
@@ -167,4 +168,30 @@ func TestAResultSaysHowLongItWaited(t *testing.T) {
 	if r := <-second; r.Waited < wait {
 		t.Errorf("it waited %v, and is said to have waited %v", wait, r.Waited)
 	}
+}
+
+// A run's time of fetching is that of the stages which say so, however many events each has.
+func TestFetchingIsMeasuredByStages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f fetchClock
+		emit := f.watch(func(job.Event) {})
+		for _, e := range []struct {
+			kind job.EventKind
+			text string
+		}{
+			{job.Stage, "installing"},
+			{job.Stage, job.FetchingStage + "numpy"},
+			{job.Stage, job.FetchingStage + "numpy"},
+			{job.Stage, job.FetchingStage + "rich"},
+			{job.Stdout, ""},
+			{job.Stage, "building"},
+			{job.Stage, job.FetchingStage + "six"},
+		} {
+			emit(job.Event{Kind: e.kind, Text: e.text})
+			time.Sleep(time.Second)
+		}
+		if took := f.end(); took != 4*time.Second {
+			t.Errorf("it took %v, want 4s", took)
+		}
+	})
 }

@@ -229,7 +229,7 @@ const programKind = "program"
 
 // fetch reads a program that is at a URL: as it is now or, without a network, as it was.
 func (n *named) fetch(ctx context.Context, e *engines, emit func(job.Event), most int64) error {
-	emit(job.Event{Kind: job.Stage, Text: "fetching " + n.URL})
+	emit(job.Event{Kind: job.Stage, Text: job.FetchingStage + n.URL})
 	dir, err := os.MkdirTemp("", "rillbox-program-")
 	if err != nil {
 		return fmt.Errorf("cannot keep the program: %w", err)

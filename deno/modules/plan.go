@@ -429,16 +429,16 @@ var archivePath = Pattern(`((?:@[^/]+/)?([^/]*))/-/([^/]+)\.tgz$`)
 func downloadStage(address string) (stage, what string) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "fetching " + address, address
+		return job.FetchingStage + address, address
 	}
 	if m := archivePath().FindStringSubmatch(u.Path); m != nil {
 		name, version := m[1], strings.TrimPrefix(m[3], m[2]+"-")
-		return "fetching " + name + " " + version, name + "@" + version
+		return job.FetchingStage + name + " " + version, name + "@" + version
 	}
 	if path.Ext(u.Path) == "" {
 		return "resolving " + strings.TrimPrefix(u.Path, "/"), address
 	}
-	return "fetching " + u.Host + u.Path, address
+	return job.FetchingStage + u.Host + u.Path, address
 }
 
 // withoutPassword is a URL without its user and password, which Deno's names of files leave
