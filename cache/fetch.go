@@ -66,6 +66,9 @@ func (c *Cache) Fetch(ctx context.Context, p Pinned, dir string, progress func(s
 	winner, err := p.race(ctx, tmp, progress)
 	for name := range p.Files {
 		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
+		}
+		if err == nil {
 			err = os.Rename(filepath.Join(winner, name), filepath.Join(dir, name))
 		}
 	}
@@ -189,7 +192,7 @@ func (f failures) Unwrap() []error {
 type Pinned struct {
 	// Name is what a person would call it: "Deno 2.9.6".
 	Name string
-	// Files are the hashes (sha256, in hex) that each file may have, by its name.
+	// Files are the hashes (sha256, in hex) that each file may have, by its path.
 	Files map[string][]string
 	// From is where the files may come from, the best first.
 	From []Origin

@@ -153,7 +153,7 @@ func (e *Engine) Close() {
 }
 
 // Prepare fetches Deno, and starts children that wait for programs.
-func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
+func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), _ ...job.Language) error {
 	if err := e.locate(ctx, emit); err != nil {
 		return err
 	}

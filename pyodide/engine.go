@@ -136,7 +136,7 @@ func (e *Engine) Close() {
 }
 
 // Prepare fetches Deno and Pyodide and makes the snapshot.
-func (e *Engine) Prepare(ctx context.Context, emit func(job.Event)) error {
+func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), _ ...job.Language) error {
 	_, err := e.ready(ctx, emit)
 	return err
 }

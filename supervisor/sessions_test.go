@@ -29,7 +29,7 @@ type cells struct {
 func (c *cells) Describe() job.Description {
 	return job.Description{Languages: []job.LanguageInfo{{Name: job.Python}, {Name: job.JavaScript}}}
 }
-func (c *cells) Prepare(context.Context, func(job.Event)) error { return nil }
+func (c *cells) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
 func (c *cells) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }

@@ -22,7 +22,7 @@ type toolchain struct {
 func (t toolchain) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	return t.run(ctx, p, streams.Emit)
 }
-func (toolchain) Prepare(context.Context, func(job.Event)) error { return nil }
+func (toolchain) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
 func (toolchain) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }

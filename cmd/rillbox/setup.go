@@ -34,9 +34,9 @@ Packages are fetched by the programs that use them, at their first run.`,
 }
 
 func (a *app) setup(cmd *cobra.Command, args []string) error {
-	wanted := languages()
-	if len(args) > 0 {
-		wanted = nil
+	var wanted []job.LanguageInfo
+	if len(args) == 0 {
+		wanted = slices.DeleteFunc(languages(), func(l job.LanguageInfo) bool { return l.Size > 0 })
 	}
 	for _, name := range args {
 		l, err := languageNamed(name)
@@ -56,12 +56,18 @@ func (a *app) setup(cmd *cobra.Command, args []string) error {
 	progress := terminal.NewProgress(a.quiet)
 	defer progress.Clear()
 	for _, t := range engines.Toolchains() {
-		start, names := time.Now(), job.LanguageNames(t.Describe().Languages)
-		if !slices.ContainsFunc(wanted, func(l job.LanguageInfo) bool { return slices.Contains(names, string(l.Name)) }) {
+		start := time.Now()
+		var names []job.Language
+		for _, l := range t.Describe().Languages {
+			if slices.ContainsFunc(wanted, func(w job.LanguageInfo) bool { return w.Name == l.Name }) {
+				names = append(names, l.Name)
+			}
+		}
+		if len(names) == 0 {
 			continue
 		}
 		name := job.Listed(names, "and")
-		err := t.Prepare(ctx, progress.Show)
+		err := t.Prepare(ctx, progress.Show, names...)
 		progress.Clear()
 		if ctx.Err() != nil {
 			return exitStatus(statusCancelled)

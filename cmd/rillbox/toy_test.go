@@ -66,7 +66,7 @@ func (shout) Run(ctx context.Context, p job.Program, streams job.Streams) (job.R
 	return r, nil
 }
 
-func (shout) Prepare(context.Context, func(job.Event)) error { return nil }
+func (shout) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
 
 func (shout) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil

@@ -26,7 +26,7 @@ import (
 type echo struct{ ended chan string }
 
 func (echo) Describe() job.Description                      { return job.Description{Languages: deno.Languages} }
-func (echo) Prepare(context.Context, func(job.Event)) error { return nil }
+func (echo) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
 func (echo) Close()                                         {}
 func (echo) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil

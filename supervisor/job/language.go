@@ -64,6 +64,11 @@ type LanguageInfo struct {
 	// for. The others read ahead, which is the next cell.
 	ReadsLines bool
 
+	// Size is how many bytes are fetched at its first use, 0 where it comes with its engine.
+	// License is that of what is fetched (SPDX).
+	Size    int64
+	License string
+
 	// Probe is a program that tries what must be refused, and whose value maps what it
 	// tried to how it was refused; Endless is one that never ends. They are empty where
 	// another language is run in the same way.
@@ -107,10 +112,17 @@ func LanguageNames(rows []LanguageInfo) []string {
 }
 
 // Listed lists names as in a sentence, with a word before the last one: "and", "or".
-func Listed(names []string, word string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
+func Listed[S ~string](names []S, word string) string {
+	text := ""
+	for i, name := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			text += " " + word + " "
+		default:
+			text += ", "
+		}
+		text += string(name)
 	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+	return text
 }

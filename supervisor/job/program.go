@@ -233,8 +233,9 @@ type Engine interface {
 // set-up, its packages, and what can be said of it.
 type Toolchain interface {
 	Engine
-	// Prepare fetches and makes all that a later offline run needs.
-	Prepare(ctx context.Context, emit func(Event)) error
+	// Prepare fetches and makes all that a later offline run needs. Of an engine whose
+	// languages are fetched one by one, these are those that are named.
+	Prepare(ctx context.Context, emit func(Event), languages ...Language) error
 	// Install fetches a program's Packages into the cache, within its Most and its Policy,
 	// and says what they resolved to.
 	Install(ctx context.Context, p Program, emit func(Event)) ([]Package, error)

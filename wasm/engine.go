@@ -1,0 +1,139 @@
+//go:build !windows
+
+// Package wasm is the engine for the languages whose runtimes are WebAssembly, or
+// JavaScript: each program in a Deno process of its own, as Python's.
+//
+// A language is a row (languages.go): its names, the npm packages that it is made of, each
+// pinned by its hash, and the module of guest/languages that runs its programs. What it is
+// made of is fetched when its first program comes, and nothing of a language that nobody
+// uses. A compiler runs in a child of its own, which has no workspace; what it made is kept
+// in the cache by all that went into it.
+//
+// A language's runtime is no boundary: the child has exactly the permissions that the guest
+// may have, and besides them reads of the language's own files, and the wire.
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"rillbox/deno"
+	"rillbox/deno/binary"
+	"rillbox/deno/permission"
+	"rillbox/supervisor/job"
+)
+
+// Options are the choices that an Engine has.
+type Options struct{ deno.Options }
+
+// Engine runs programs. It is safe for concurrent use.
+type Engine struct {
+	o     Options
+	walls permission.Walls
+
+	mu    sync.Mutex
+	deno  string                // the path, once it was found
+	known map[job.Language]runtime
+}
+
+// runtime is all that programs of one language need on this machine.
+type runtime struct {
+	deno, guest string
+	parts       map[string]string // name → directory
+}
+
+var (
+	_ job.Toolchain     = (*Engine)(nil)
+	_ job.SessionOpener = (*Engine)(nil)
+)
+
+// New makes an engine. Nothing is fetched or started before it is used.
+func New(o Options) (*Engine, error) {
+	if o.Cache == nil {
+		return nil, errors.New("the engine needs a cache")
+	}
+	walls, err := o.Open()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := grantedPaths(o.Permissions); err != nil {
+		return nil, err
+	}
+	return &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}, nil
+}
+
+// Close has nothing to end: each child ends with its program or session.
+func (e *Engine) Close() {}
+
+// Prepare fetches what the languages are made of.
+func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ...job.Language) error {
+	for _, name := range languages {
+		if i := slices.IndexFunc(rows, func(l language) bool { return l.Name == name }); i >= 0 {
+			if _, err := e.runtime(ctx, rows[i], emit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Install says that there are no packages for these languages.
+func (e *Engine) Install(_ context.Context, p job.Program, _ func(job.Event)) ([]job.Package, error) {
+	if len(p.Packages) == 0 {
+		return nil, nil
+	}
+	return nil, errNoPackages(rowOf(p.Language), p.Packages)
+}
+
+func errNoPackages(l language, packages []string) error {
+	return job.Refuse("%s has no packages here (%s): what its standard library lacks, write as a file beside the program",
+		l.Title, job.Listed(packages, "and"))
+}
+
+// Describe says what the engine is.
+func (e *Engine) Describe() job.Description {
+	versions := map[string]string{"deno": binary.Version}
+	for _, l := range rows {
+		versions[string(l.Name)] = l.version
+	}
+	return job.Description{
+		Languages:   Languages,
+		Versions:    versions,
+		Ready:       binary.Available(binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}),
+		Permissions: e.o.Permissions.Args(),
+		Wall:        e.walls.Around(e.o.Permissions),
+	}
+}
+
+// runtime gives all that programs of a language need, fetched if need be.
+func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) (rt runtime, err error) {
+	e.mu.Lock()
+	rt, known := e.known[l.Name]
+	e.mu.Unlock()
+	if known {
+		return rt, nil
+	}
+	tell := func(stage string, done, total int64) {
+		emit(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
+	}
+	rt.deno, err = binary.Locate(ctx, binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: tell})
+	if err != nil {
+		return rt, err
+	}
+	if rt.guest, err = e.guestFiles(ctx); err != nil {
+		return rt, err
+	}
+	rt.parts = map[string]string{}
+	for _, name := range l.parts {
+		if rt.parts[name], err = e.part(ctx, name, tell); err != nil {
+			return rt, fmt.Errorf("fetch what %s is made of: %w", l.Title, err)
+		}
+	}
+	e.mu.Lock()
+	e.known[l.Name] = rt
+	e.mu.Unlock()
+	return rt, nil
+}

@@ -1,0 +1,72 @@
+//go:build !windows
+
+package wasm
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"rillbox/deno/permission"
+	"rillbox/supervisor/wire"
+)
+
+// sources are what runs in a child.
+//
+//go:embed guest
+var sources embed.FS
+
+// guestFiles gives the directory in the cache with the modules that children begin with,
+// each with all that it imports.
+func (e *Engine) guestFiles(ctx context.Context) (string, error) {
+	dir, _, err := e.o.Cache.Tree(ctx, "guest", "wasm "+sourcesDigest, func(_ context.Context, dir string) error {
+		var entries []string
+		for _, l := range rows {
+			entries = append(entries, path.Join("wasm/guest/languages", l.guest+".ts"))
+			if l.compiler != "" {
+				entries = append(entries, path.Join("wasm/guest/compile", l.compiler+".ts"))
+			}
+		}
+		slices.Sort(entries)
+		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
+	})
+	if err != nil {
+		return "", fmt.Errorf("lay out the files of children: %w", err)
+	}
+	return dir, nil
+}
+
+var sourcesDigest = wire.DigestFiles(sources, wire.WireSource)
+
+// workspaceName is where programs have their workspace.
+const workspaceName = "/workspace"
+
+// ownPaths are where programs have files of their language's or in memory, which granted
+// ones would hide.
+var ownPaths = []string{workspaceName, "/tmp", "/home", "/dev", "/etc", "/usr", "/bin", "/lib", "/proc", "/var"}
+
+// grantedPaths are the paths of the machine's that permissions name, which programs have at
+// the same paths; what is within another one comes with that. Of a grant of everything a
+// program has nothing but its workspace.
+func grantedPaths(p permission.Permissions) (paths []string, err error) {
+	_, reads := p.Allowed("read")
+	_, writes := p.Allowed("write")
+	for _, given := range slices.Concat(reads, writes) {
+		given = filepath.Clean(given)
+		for _, own := range ownPaths {
+			if permission.Within(own, given) || given == own {
+				return nil, fmt.Errorf("%s can't be given to programs: they have files of their own in %s; grant a path within, or move the files", given, own)
+			}
+		}
+		paths = append(paths, given)
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	return slices.DeleteFunc(paths, func(inner string) bool {
+		return slices.ContainsFunc(paths, func(outer string) bool { return outer != inner && permission.Within(inner, outer) })
+	}), nil
+}

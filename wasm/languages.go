@@ -1,0 +1,50 @@
+package wasm
+
+import (
+	"slices"
+	"strings"
+
+	"rillbox/supervisor/job"
+)
+
+// language is a row: all that the engine knows of a language.
+type language struct {
+	job.LanguageInfo
+	version string // the runtime's
+	// guest is the module of guest/languages that runs its programs.
+	guest string
+	// compiler is the module of guest/compile that makes a WebAssembly module of a program
+	// before it runs; empty where there is none. sources are the extensions of what it reads
+	// of the workspace.
+	compiler string
+	sources  []string
+	// parts are the packages of parts.json that it is made of.
+	parts []string
+	// flags are V8's, of the child that runs programs.
+	flags, compilerFlags []string
+	// keepsState says that the cells of a session run in one process. Others keep files.
+	keepsState bool
+}
+
+// rows are the engine's languages, each in a file of its own.
+var rows = []language{}
+
+// Languages are the engine's rows in the registry.
+var Languages = func() (all []job.LanguageInfo) {
+	for i := range rows {
+		l := &rows[i]
+		var licenses []string
+		for _, name := range l.parts {
+			l.Size += parts[name].Size
+			licenses = append(licenses, parts[name].License)
+		}
+		slices.Sort(licenses)
+		l.License = strings.Join(slices.Compact(licenses), " AND ")
+		all = append(all, l.LanguageInfo)
+	}
+	return all
+}()
+
+func rowOf(name job.Language) language {
+	return rows[slices.IndexFunc(rows, func(l language) bool { return l.Name == name })]
+}
