@@ -35,7 +35,6 @@ type Engine struct {
 	walls permission.Walls
 
 	mu    sync.Mutex
-	deno  string                // the path, once it was found
 	known map[job.Language]runtime
 }
 
@@ -68,8 +67,11 @@ func New(o Options) (*Engine, error) {
 // Close has nothing to end: each child ends with its program or session.
 func (e *Engine) Close() {}
 
-// Prepare fetches what the languages are made of.
+// Prepare fetches Deno, and what the languages that are named are made of.
 func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ...job.Language) error {
+	if _, err := e.locate(ctx, emit); err != nil {
+		return err
+	}
 	for _, name := range languages {
 		if i := slices.IndexFunc(rows, func(l language) bool { return l.Name == name }); i >= 0 {
 			if _, err := e.runtime(ctx, rows[i], emit); err != nil {
@@ -116,11 +118,7 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	if known {
 		return rt, nil
 	}
-	tell := func(stage string, done, total int64) {
-		emit(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
-	}
-	rt.deno, err = binary.Locate(ctx, binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: tell})
-	if err != nil {
+	if rt.deno, err = e.locate(ctx, emit); err != nil {
 		return rt, err
 	}
 	if rt.guest, err = e.guestFiles(ctx); err != nil {
@@ -128,7 +126,7 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	}
 	rt.parts = map[string]string{}
 	for _, name := range l.parts {
-		if rt.parts[name], err = e.part(ctx, name, tell); err != nil {
+		if rt.parts[name], err = e.part(ctx, name, telling(emit)); err != nil {
 			return rt, fmt.Errorf("fetch what %s is made of: %w", l.Title, err)
 		}
 	}
@@ -136,4 +134,15 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	e.known[l.Name] = rt
 	e.mu.Unlock()
 	return rt, nil
+}
+
+// locate finds Deno.
+func (e *Engine) locate(ctx context.Context, emit func(job.Event)) (string, error) {
+	return binary.Locate(ctx, binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath, Progress: telling(emit)})
+}
+
+func telling(emit func(job.Event)) func(stage string, done, total int64) {
+	return func(stage string, done, total int64) {
+		emit(job.Event{Kind: job.Stage, Text: stage, Done: done, Total: total})
+	}
 }

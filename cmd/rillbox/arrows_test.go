@@ -30,6 +30,7 @@ var rooms = []struct{ name, imports string }{
 	{"pyodide/source", "cache/egress"},
 	{"pyodide/gateway", "cache cache/egress pyodide/source"},
 	{"pyodide", "cache cache/egress deno deno/binary deno/modules deno/permission pyodide/gateway pyodide/source supervisor/job supervisor/launcher supervisor/sandbox supervisor/wire"},
+	{"wasm", "cache cache/egress deno deno/binary deno/modules deno/permission supervisor/job supervisor/launcher supervisor/sandbox supervisor/wire"},
 	{"server", "supervisor supervisor/job workspace workspace/manifest"},
 	{"server/stdio", ""},
 	{"server/audit", "server"},

@@ -15,6 +15,7 @@ import (
 	"rillbox/deno/permission"
 	"rillbox/pyodide"
 	"rillbox/supervisor/job"
+	"rillbox/wasm"
 )
 
 // An engineKind is an engine that can be opened: its languages, and what the settings
@@ -31,11 +32,14 @@ type engineKind struct {
 var engineKinds = []engineKind{
 	{"deno", deno.Languages, "Deno", openDeno},
 	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
+	{"wasm", wasm.Languages, "what each is made of", openWasm},
 }
 
 func openDeno(o pyodide.Options) (job.Toolchain, error) { return deno.New(o.Options) }
 
 func openPyodide(o pyodide.Options) (job.Toolchain, error) { return pyodide.New(o) }
+
+func openWasm(o pyodide.Options) (job.Toolchain, error) { return wasm.New(wasm.Options{Options: o.Options}) }
 
 // titles are the names of the kind's languages, as in a sentence.
 func (k engineKind) titles() string {
