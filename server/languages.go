@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,18 +10,6 @@ import (
 
 	"rillbox/supervisor/job"
 )
-
-// languageNames lists what a language argument may be: the languages themselves,
-// then their other names.
-func (s *Server) languageNames() []string {
-	var names, others []string
-	for _, l := range s.o.Supervisor.Languages() {
-		words := l.Words()
-		names, others = append(names, words[0]), append(others, words[1:]...)
-	}
-	slices.Sort(others)
-	return append(names, others...)
-}
 
 // resolve finds the language that a client named, and the name of the program's file
 // where that says how it is parsed. A name that may be absent stands for no language.
@@ -31,11 +20,10 @@ func (s *Server) resolve(name string, optional bool) (_ job.Language, file strin
 	if l, file, found := job.FindLanguage(s.o.Supervisor.Languages(), name); found {
 		return l.Name, file, nil
 	}
-	wrong := "the call needs language"
-	if name != "" {
-		wrong = "language " + quote(name) + " is not known"
+	if name == "" {
+		return "", "", fmt.Errorf("the call needs language: use one of %s", strings.Join(job.LanguageNames(s.o.Supervisor.Languages()), ", "))
 	}
-	return "", "", fmt.Errorf("%s: use one of %s", wrong, strings.Join(s.languageNames(), ", "))
+	return "", "", errors.New(job.NoLanguage(s.o.Supervisor.Languages(), name))
 }
 
 // describeLanguages completes a schema with what the languages say.

@@ -76,7 +76,7 @@ func (s scripted) Describe() job.Description {
 }
 
 func (s scripted) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
-func (s scripted) Close()                                         {}
+func (s scripted) Close()                                                          {}
 
 // says is a run that ends at once with r.
 func says(r job.Result) scripted {

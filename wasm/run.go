@@ -165,4 +165,3 @@ func feed(w *wire.Worker, r request, stdin io.Reader) {
 func emitStage(streams job.Streams, text string) {
 	streams.Emit(job.Event{Kind: job.Stage, Text: text})
 }
-

@@ -208,4 +208,3 @@ func (s *session) Close() {
 	s.worker.Kill(job.Cancelled, "the session was ended")
 	<-s.ended
 }
-

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -39,7 +40,9 @@ func openDeno(o pyodide.Options) (job.Toolchain, error) { return deno.New(o.Opti
 
 func openPyodide(o pyodide.Options) (job.Toolchain, error) { return pyodide.New(o) }
 
-func openWasm(o pyodide.Options) (job.Toolchain, error) { return wasm.New(wasm.Options{Options: o.Options}) }
+func openWasm(o pyodide.Options) (job.Toolchain, error) {
+	return wasm.New(wasm.Options{Options: o.Options})
+}
 
 // titles are the names of the kind's languages, as in a sentence.
 func (k engineKind) titles() string {
@@ -90,11 +93,7 @@ func languageNamed(word string) (job.LanguageInfo, error) {
 	if found {
 		return l, nil
 	}
-	var known []string
-	for _, l := range languages() {
-		known = append(known, l.Words()...)
-	}
-	return l, fmt.Errorf("unknown language %q; want %s%s", word, languageChoice(), didYouMean(word, known))
+	return l, errors.New(job.NoLanguage(languages(), word))
 }
 
 // languageOfFile finds a file's language by its extension; it has no name if there is

@@ -25,9 +25,9 @@ import (
 // go on until they are cancelled.
 type echo struct{ ended chan string }
 
-func (echo) Describe() job.Description                      { return job.Description{Languages: deno.Languages} }
+func (echo) Describe() job.Description                                       { return job.Description{Languages: deno.Languages} }
 func (echo) Prepare(context.Context, func(job.Event), ...job.Language) error { return nil }
-func (echo) Close()                                         {}
+func (echo) Close()                                                          {}
 func (echo) Install(context.Context, job.Program, func(job.Event)) ([]job.Package, error) {
 	return nil, nil
 }
