@@ -189,6 +189,7 @@ func (s *Supervisor) run(ctx context.Context, p job.Program, c Call, in *openSes
 	}()
 	var fetching fetchClock
 	c.Emit = serialised(fetching.watch(c.Emit))
+	c.Beside = s.beside(c.Client)
 	if in != nil {
 		result, err = in.run(ctx, engine.(job.SessionOpener), p, c)
 	} else {

@@ -24,6 +24,8 @@ type language struct {
 	flags, compilerFlags []string
 	// keepsState says that the cells of a session run in one process. Others keep files.
 	keepsState bool
+	// calls says that its programs may run programs in other languages; see beside.go.
+	calls bool
 }
 
 // rows are the engine's languages, each in a file of its own.

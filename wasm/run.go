@@ -68,7 +68,10 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	}
 	o := childOptions{
 		module: l.guest, flags: l.flags, permissions: permissions,
-		workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined,
+		workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined, session: l.calls,
+	}
+	if l.calls {
+		return e.runCalling(ctx, rt, l, o, p, streams)
 	}
 	w, err := e.startWorker(rt, o)
 	if err != nil {
@@ -116,7 +119,7 @@ func (e *Engine) startWorker(rt runtime, o childOptions) (*wire.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire.Worker{Child: child, Reader: wire.NewFrameReader(child.Frames(), e.o.Limits.Result+frameRoom, stdinFrame)}, nil
+	return &wire.Worker{Child: child, Reader: wire.NewFrameReader(child.Frames(), e.o.Limits.Result+frameRoom, stdinFrame, callFrame)}, nil
 }
 
 // runIn has a worker run a program to its end.

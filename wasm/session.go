@@ -38,14 +38,18 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 	if err := w.AwaitReady(ctx, startTime, "the start of "+l.Title); err != nil {
 		return nil, fmt.Errorf("start %s: %w", l.Title, err)
 	}
-	s := &session{e: e, l: l, worker: w, ended: make(chan struct{})}
+	return newSession(e, l, w, o), nil
+}
+
+func newSession(e *Engine, l language, w *wire.Worker, o job.SessionOptions) *session {
+	s := &session{e: e, l: l, worker: w, options: o, ended: make(chan struct{})}
 	w.Attach(context.Background(), func(job.Event) {})
 	w.Pause()
 	go func() {
 		s.exit = w.Wait()
 		close(s.ended)
 	}()
-	return s, nil
+	return s
 }
 
 // filesSession keeps a workspace and nothing else.
@@ -75,11 +79,12 @@ func (s *filesSession) Close()                                             { s.o
 // session is one child that takes cell after cell, one at a time. Its runtime can't be
 // interrupted, so a cell whose time is up ends it.
 type session struct {
-	e      *Engine
-	l      language
-	worker *wire.Worker
-	ended  chan struct{}
-	exit   sandbox.Exit // set when ended is closed
+	e       *Engine
+	l       language
+	worker  *wire.Worker
+	options job.SessionOptions
+	ended   chan struct{}
+	exit    sandbox.Exit // set when ended is closed
 }
 
 // stdinFrame asks for a piece of a cell's standard input.
@@ -149,10 +154,14 @@ func (s *session) do(ctx context.Context, p job.Program, r request, streams job.
 	input := wire.Pieces(streams.Stdin, func(piece any) { _ = wire.WriteRequest(w.Stdin(), piece) })
 	go func() { _ = wire.WriteRequest(w.Stdin(), r) }()
 	outcome := wire.ReadCell(w.Reader, func(f wire.Frame) error {
-		if f.Type != stdinFrame {
+		switch {
+		case f.Type == stdinFrame:
+			input.Ask()
+		case f.Type == callFrame && s.l.calls:
+			s.call(clock, f, p, streams)
+		default:
 			return fmt.Errorf("%w: a %s frame in a cell", wire.ErrProtocol, f.Type)
 		}
-		input.Ask()
 		return nil
 	})
 	took := time.Since(started)

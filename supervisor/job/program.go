@@ -89,6 +89,10 @@ type Streams struct {
 	// Emit hears of what happens. It is called from one goroutine at a time, and not
 	// after the run has ended.
 	Emit func(Event)
+	// Beside runs another program as a part of this one, judged as any, in its place: one
+	// at a time. It is set by who admits programs, and nil for a program that runs beside
+	// another.
+	Beside func(ctx context.Context, p Program, s Streams) (Result, error)
 }
 
 // Status is how a run ended.

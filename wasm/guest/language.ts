@@ -34,8 +34,8 @@ export interface Program {
   file: string;
   args: string[];
   env: Record<string, string>;
-  /** What a compiler made of the program: a file of the machine's. */
-  compiled?: string;
+  /** The module that a compiler made of the program. */
+  compiled?: Uint8Array;
   /** A cell's value is to be shown as the language's own REPL prints it. */
   echo: boolean;
 }
@@ -54,6 +54,27 @@ export interface Host {
   value(value: unknown): void;
   /** The error by which the program ends; the traceback has the guest's frames. */
   fail(error: WireError): void;
+  /** Runs a program in another language; there only for languages that may. */
+  call?(call: Call): Called;
+}
+
+/** A program in another language. */
+export interface Call {
+  language: string;
+  code: string;
+  /** Its file, by its path from the workspace; absent if it has none. */
+  path?: string;
+  args?: string[];
+  stdin?: Uint8Array;
+  /** Packages to be fetched, in place of a program. */
+  packages?: string[];
+}
+
+/** How it ended. */
+export interface Called {
+  code: number;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
 }
 
 export interface Language {

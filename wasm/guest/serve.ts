@@ -17,7 +17,14 @@ import {
   type WireError,
 } from "../../supervisor/wire/guest/wire.ts";
 import { makeFiles } from "./files.ts";
-import { Exit, type Host, type Language, type Start } from "./language.ts";
+import {
+  type Call,
+  type Called,
+  Exit,
+  type Host,
+  type Language,
+  type Start,
+} from "./language.ts";
 
 interface Request {
   /** The cell's number; 0 is a program. */
@@ -29,6 +36,7 @@ interface Request {
   files?: Record<string, string>;
   args?: string[];
   env?: Record<string, string>;
+  /** In base64. */
   compiled?: string;
   echo?: boolean;
   /** How many bytes its result may have, and all displays. */
@@ -55,6 +63,9 @@ const [readSync, writeOut, writeErr] = [
 ];
 const { fromBase64 } = Uint8Array as unknown as {
   fromBase64(text: string): Uint8Array;
+};
+const { toBase64 } = Uint8Array.prototype as unknown as {
+  toBase64(): string;
 };
 const encoder = new TextEncoder();
 const encode = encoder.encode.bind(encoder);
@@ -84,7 +95,9 @@ export async function serve(language: Language): Promise<never> {
     const send = (frame: string) =>
       frames.sendJSON(`{"cell":${request.cell},${frame.slice(1)}`);
     if (request.complete !== undefined || request.unfinished !== undefined) {
-      send(`{"type":"result","code":0,"value":${await answer(language, request)}}`);
+      send(
+        `{"type":"result","code":0,"value":${await answer(language, request)}}`,
+      );
       continue;
     }
     let input: Uint8Array = new Uint8Array(), ended = false;
@@ -101,7 +114,29 @@ export async function serve(language: Language): Promise<never> {
       input = input.subarray(n);
       return n;
     };
-    const { code, frame } = await runOne(language, request, files, read, send);
+    const call = (call: Call): Called => {
+      const { stdin, ...rest } = call;
+      send(stringify({
+        type: "call",
+        ...rest,
+        stdin: stdin && toBase64.call(stdin),
+      }));
+      const next = readRequest() as { call?: Record<keyof Called, string> };
+      if (!next.call) throw new Error("the call was not answered");
+      return {
+        code: Number(next.call.code),
+        stdout: fromBase64(next.call.stdout ?? ""),
+        stderr: fromBase64(next.call.stderr ?? ""),
+      };
+    };
+    const { code, frame } = await runOne(
+      language,
+      request,
+      files,
+      read,
+      send,
+      call,
+    );
     send(`{"code":${code},${frame}}`);
   }
 }
@@ -113,6 +148,7 @@ async function runOne(
   files: Host["files"],
   read: Host["read"],
   send: (frame: string) => void,
+  call?: Host["call"],
 ): Promise<{ code: number; frame: string }> {
   let value: string | undefined, error: WireError | undefined;
   let left = request.displays, leftOut = 0;
@@ -124,7 +160,9 @@ async function runOne(
     display(data) {
       const frame = `{"type":"display","data":${stringify(data)}}`;
       const size = encode(frame).length + 64;
-      if (size > left) return send(`{"type":"display","left_out":${++leftOut}}`);
+      if (size > left) {
+        return send(`{"type":"display","left_out":${++leftOut}}`);
+      }
       left -= size;
       send(frame);
     },
@@ -134,6 +172,7 @@ async function runOne(
     fail(given) {
       error = given;
     },
+    call,
   };
   files.overlay(request.file, encode(request.code));
   for (const [path, content] of Object.entries(request.files ?? {})) {
@@ -146,7 +185,9 @@ async function runOne(
       file: request.file,
       args: request.args ?? [],
       env: request.env ?? {},
-      compiled: request.compiled,
+      compiled: request.compiled === undefined
+        ? undefined
+        : fromBase64(request.compiled),
       echo: request.echo ?? false,
     }, host);
   } catch (thrown) {
