@@ -27,9 +27,10 @@ type cell struct {
 	clock  *wire.CellClock
 	exited bool // the child says that it ends
 
-	mu    sync.Mutex
-	over  bool // its result is there, or the child has ended
-	waits bool // the guest waits for a piece of its standard input
+	input *wire.Input
+
+	mu   sync.Mutex
+	over bool // its result is there, or the child has ended
 }
 
 // do runs the cell to its end, or answers a question about a text.
@@ -42,6 +43,7 @@ func (c *cell) do(ctx context.Context, question request) job.Result {
 	c.clock = wire.NewCellClock(ctx, w.Child)
 	endBuilds := w.grant.Building(c.clock)
 	c.clock.Limit(c.program.Timeout, "the cell")
+	c.input = wire.Pieces(c.stdin, c.send)
 	context.AfterFunc(c.clock, c.interrupt)
 	w.Resume()
 	request := c.request()
@@ -136,7 +138,7 @@ func (c *cell) takeOfCell(ctx context.Context, frame wire.Frame) error {
 	case frame.Type == resolveFrame && c.wanted == nil:
 		c.clock.Limit(c.e.o.Limits.InstallTimeout, "package installation")
 	case frame.Type == stdinFrame && !c.started.IsZero():
-		c.feed()
+		c.input.Ask()
 		return nil
 	case frame.Type == exitedFrame:
 		c.exited = true
@@ -164,10 +166,7 @@ func (c *cell) interrupt() {
 	if err != nil {
 		c.e.o.Log.Warn("a cell can't be interrupted, and is ended", "error", err)
 	}
-	if c.waits {
-		c.waits = false
-		go c.send(interruption)
-	}
+	c.input.Interrupt()
 }
 
 // finish ends the interruptions: what comes too late is not the next cell's.
@@ -175,45 +174,6 @@ func (c *cell) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock.Stop()
+	c.input.End()
 	c.over = true
-}
-
-// piece is a part of a cell's standard input, empty at its end; interruption
-// comes in its place.
-type piece struct {
-	Stdin []byte `json:"stdin"`
-}
-
-var interruption = map[string]any{"stdin": nil}
-
-// pieceBytes is how much of the standard input is read at once.
-const pieceBytes = 64 << 10
-
-// feed answers the guest, which waits for a piece of its standard input. Not
-// more is read than it asks for: what follows may be for somebody else.
-func (c *cell) feed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.waits: // a guest's own frame: it gets one answer
-	case c.clock.Err() != nil:
-		go c.send(interruption)
-	default:
-		c.waits = true
-		go func() {
-			next := piece{Stdin: make([]byte, pieceBytes)}
-			n := 0
-			if c.stdin != nil {
-				n, _ = c.stdin.Read(next.Stdin) // without a byte, that is its end
-			}
-			next.Stdin = next.Stdin[:n]
-			c.mu.Lock()
-			waits := c.waits && !c.over
-			c.waits = false
-			c.mu.Unlock()
-			if waits {
-				c.send(next)
-			}
-		}()
-	}
 }

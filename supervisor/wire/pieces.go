@@ -13,11 +13,11 @@ type Input struct {
 	from io.Reader // nil is an empty one
 	send func(piece any)
 
-	mu           sync.Mutex
-	waits, ended bool
+	mu                       sync.Mutex
+	waits, interrupted, over bool
 }
 
-// piece is a part of a cell's standard input, empty at its end. Interruption comes in its
+// piece is a part of a cell's standard input, empty at its end; interruption comes in its
 // place.
 type piece struct {
 	Stdin []byte `json:"stdin"`
@@ -35,7 +35,7 @@ func (i *Input) Ask() {
 	defer i.mu.Unlock()
 	switch {
 	case i.waits: // a guest's own frame: it gets one answer
-	case i.ended:
+	case i.interrupted:
 		go i.send(interruption)
 	default:
 		i.waits = true
@@ -51,7 +51,7 @@ func (i *Input) read() {
 	}
 	next.Stdin = next.Stdin[:n]
 	i.mu.Lock()
-	waits := i.waits && !i.ended
+	waits := i.waits && !i.over
 	i.waits = false
 	i.mu.Unlock()
 	if waits {
@@ -61,13 +61,20 @@ func (i *Input) read() {
 
 var interruption = map[string]any{"stdin": nil}
 
-// End ends the input: who waits for a piece, or asks for one, is interrupted.
-func (i *Input) End() {
+// Interrupt has who waits for a piece, or will, get an interruption in its place.
+func (i *Input) Interrupt() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.ended = true
+	i.interrupted = true
 	if i.waits {
 		i.waits = false
 		go i.send(interruption)
 	}
+}
+
+// End says that the cell is over: nothing more is sent.
+func (i *Input) End() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.over = true
 }
