@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"rillbox/deno"
 	"rillbox/supervisor/wire"
 )
 
 // sources are what runs in a child.
 //
-//go:embed guest/build.py guest/child.ts guest/core.ts guest/hostfs.ts guest/image.ts guest/memory.ts
+//go:embed guest/build.py guest/child.ts guest/core.ts guest/image.ts guest/memory.ts
 //go:embed guest/mount.ts guest/pyodide.ts guest/session.ts guest/snapshot.ts guest/sockets.ts guest/tls.ts
 //go:embed guest/wheel.ts guest/worker.ts guest/rillbox/__init__.py guest/rillbox/boot.py guest/rillbox/display.py
 //go:embed guest/rillbox/errors.py guest/rillbox/eventloop.py guest/rillbox/figures.py
@@ -33,14 +34,14 @@ var sources embed.FS
 var buildProgram string
 
 // sourcesDigest changes with what runs in a child.
-var sourcesDigest = wire.DigestFiles(sources, wire.WireSource)
+var sourcesDigest = wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource)
 
 // workerFiles lays out in the cache what runs in a child and returns its directory:
 // the modules that children begin with as .js files, each with all that it imports
 // (a child has nowhere to keep transpiled TypeScript), and the Python package rillbox.
 func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 	dir, _, err := e.o.Cache.Tree(ctx, "worker", sourcesDigest, func(_ context.Context, dir string) error {
-		from := map[string]fs.FS{"pyodide": sources, "supervisor/wire": wire.WireSource}
+		from := map[string]fs.FS{"pyodide": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}
 		err := wire.Bundle(dir, from, "pyodide/guest/worker.ts", "pyodide/guest/session.ts", "pyodide/guest/snapshot.ts", "pyodide/guest/image.ts")
 		if err != nil {
 			return err

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { mountHost } from "./hostfs.ts";
+import { type EmscriptenFS, mountHost } from "../../deno/guest/hostfs.ts";
 import { loadSaved, type PyFunction, type Pyodide } from "./pyodide.ts";
 import { mountSockets } from "./sockets.ts";
 import { mountImage, mountWheel } from "./wheel.ts";
@@ -57,7 +57,7 @@ export async function loadPython(
   pyodide.setStdout(writeTo(Deno.stdout));
   pyodide.setStderr(writeTo(Deno.stderr));
   pyodide._api.fatal_error = end;
-  mountHost(pyodide, workspace!, granted);
+  mountHost(pyodide.FS as unknown as EmscriptenFS, workspace!, granted);
   const boot = pyodide.pyimport("rillbox.boot");
   pyodide.loadPackage = boot.load;
   const { sockets, interrupt } = mountSockets(pyodide._module);

@@ -1,15 +1,14 @@
 /**
- * Files of the machine's in Python's file system: the workspace, and what the
- * operator granted by its path. Python sees the files themselves, so what anybody
- * changes there is seen at once.
+ * Files of the machine's in the file system of a language that Emscripten compiled
+ * (Python, PHP, Prolog): the workspace, and what the operator granted by its path.
+ * Programs see the files themselves, so what anybody changes there is seen at once.
  *
  * It is a file system as Emscripten knows them (its NODEFS is the model; that
  * one remembers what files were, and needs Deno's Node modules). Deno decides
- * what may be read and written; what it refuses is Python's PermissionError.
+ * what may be read and written; what it refuses is the program's "permission denied".
+ *
+ * @module
  */
-
-import type { FileNode, FileSystem } from "./core.ts";
-import type { Pyodide } from "./pyodide.ts";
 
 /** What Emscripten keeps of a file or directory. */
 interface Node {
@@ -29,7 +28,13 @@ interface Stream {
   node: Node;
   flags: number;
   position: number;
-  shared: { file?: Deno.FsFile; users: number; at: number };
+  shared: {
+    file?: Deno.FsFile;
+    /** What it has in place of the machine's file. */
+    content?: Uint8Array;
+    users: number;
+    at: number;
+  };
 }
 
 /** What is to be changed of a file. */
@@ -41,15 +46,28 @@ interface Attributes {
 }
 
 /** Emscripten's own functions, as far as they are used. */
-interface EmscriptenFS extends FileSystem {
+export interface EmscriptenFS {
+  ErrnoError: new (errno: number) => Error;
+  isDir(mode: number): boolean;
+  isFile(mode: number): boolean;
+  mkdirTree(path: string): void;
+  chdir(path: string): void;
+  writeFile(path: string, data: string | Uint8Array): void;
   createNode(parent: Node | null, name: string, mode: number): Node;
   hashRemoveNode(node: Node): void;
   lookupPath(
     path: string,
     options?: { follow_mount: boolean },
-  ): { node: FileNode & { mounted?: object } };
+  ): { node: { mounted?: object } };
   mount(type: unknown, opts: { root: string }, at: string): void;
 }
+
+/**
+ * Gives the content of a file that is only in memory, by its path in the program's
+ * tree. It is asked where the workspace has no such file, and, with `there`, before
+ * one that it has is opened to be read: what it gives then is read in its place.
+ */
+export type Overlay = (path: string, there: boolean) => Uint8Array | undefined;
 
 const REGULAR = 0o100000;
 const DIRECTORY = 0o040000;
@@ -57,12 +75,44 @@ const DIRECTORY = 0o040000;
 const WRITTEN = 0o222, ENTERED = 0o333;
 /** The mode of a new file, before the machine's umask. */
 const NEW_FILE = REGULAR | 0o666;
+/** The mode of a file of the overlay. */
+const OVERLAID = REGULAR | 0o444;
 const WRITE_ONLY = 1;
 const ACCESS = 3;
 const APPEND = 0o2000;
 
-/** Where Python has the workspace. */
+/** Where programs have the workspace. */
 const WORKSPACE = "/workspace";
+
+/** Errors by their numbers in Emscripten's C library, which are WASI's. */
+const ERRNO: Record<string, number> = {
+  EACCES: 2,
+  EBADF: 8,
+  EBUSY: 10,
+  EDQUOT: 19,
+  EEXIST: 20,
+  EFBIG: 22,
+  EINVAL: 28,
+  EIO: 29,
+  EISDIR: 31,
+  ELOOP: 32,
+  EMFILE: 33,
+  EMLINK: 34,
+  ENAMETOOLONG: 37,
+  ENFILE: 41,
+  ENODEV: 43,
+  ENOENT: 44,
+  ENOMEM: 48,
+  ENOSPC: 51,
+  ENOSYS: 52,
+  ENOTDIR: 54,
+  ENOTEMPTY: 55,
+  ENXIO: 60,
+  EPERM: 63,
+  EROFS: 69,
+  ETXTBSY: 74,
+  EXDEV: 75,
+};
 
 /**
  * Mounts files and directories of the machine's: those granted, none within another
@@ -70,12 +120,12 @@ const WORKSPACE = "/workspace";
  * current directory. What is not there now is not there later.
  */
 export function mountHost(
-  pyodide: Pyodide,
+  FS: EmscriptenFS,
   workspace: string,
   granted: string[],
+  overlay?: Overlay,
 ): void {
-  const FS = pyodide.FS as EmscriptenFS;
-  const type = hostFS(FS, pyodide._module.ERRNO_CODES);
+  const type = hostFS(FS, workspace, overlay);
   for (const path of granted) {
     let root: Node;
     const opts = { root: realPath(path) };
@@ -129,8 +179,8 @@ function modeOf(path: string): number {
   }
 }
 
-function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
-  /** Has operations raise Python's errors in place of Deno's. */
+function hostFS(FS: EmscriptenFS, workspace: string, overlay?: Overlay) {
+  /** Has operations raise the C library's errors in place of Deno's. */
   // deno-lint-ignore no-explicit-any
   function raising<T extends Record<string, (...args: any[]) => unknown>>(
     operations: T,
@@ -142,7 +192,7 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
           return operation(...args);
         } catch (error) {
           if (error instanceof FS.ErrnoError) throw error;
-          throw new FS.ErrnoError(errno[codeOf(error)] ?? errno.EIO!);
+          throw new FS.ErrnoError(ERRNO[codeOf(error)] ?? ERRNO.EIO!);
         }
       },
     ]);
@@ -168,9 +218,23 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
   const remove = (parent: Node, name: string) =>
     Deno.removeSync(below(parent, name));
 
+  /** What the overlay has for a path of the machine's. */
+  function overlaid(path: string, there: boolean): Uint8Array | undefined {
+    if (!overlay || !path.startsWith(`${workspace}/`)) return undefined;
+    return overlay(WORKSPACE + path.slice(workspace.length), there);
+  }
+
   const node_ops = raising({
-    // What Deno tells has the names that Emscripten looks for.
-    getattr: (node: Node) => Deno.lstatSync(node.path),
+    getattr(node: Node): object {
+      // What Deno tells has the names that Emscripten looks for.
+      try {
+        return Deno.lstatSync(node.path);
+      } catch (error) {
+        const content = absent(error) && overlaid(node.path, false);
+        if (!content) throw error;
+        return statOf(content, node);
+      }
+    },
 
     setattr(node: Node, change: Attributes): void {
       setAttributes(node, change);
@@ -179,7 +243,14 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
 
     lookup(parent: Node, name: string): Node {
       const path = below(parent, name);
-      return createNode(parent, name, modeOf(path), path);
+      let mode: number;
+      try {
+        mode = modeOf(path);
+      } catch (error) {
+        if (!absent(error) || !overlaid(path, false)) throw error;
+        mode = OVERLAID;
+      }
+      return createNode(parent, name, mode, path);
     },
 
     mknod(parent: Node, name: string, mode: number): Node {
@@ -188,7 +259,7 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
         Deno.mkdirSync(path, { mode: mode & 0o777 });
         return createNode(parent, name, mode, path);
       }
-      if (!FS.isFile(mode)) throw new FS.ErrnoError(errno.EPERM!);
+      if (!FS.isFile(mode)) throw new FS.ErrnoError(ERRNO.EPERM!);
       Deno.openSync(path, { write: true, createNew: true }).close();
       return createNode(parent, name, NEW_FILE, path);
     },
@@ -219,12 +290,24 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
     open(stream: Stream): void {
       Object.assign(stream.shared, { users: 1, at: 0 });
       if (FS.isDir(stream.node.mode)) return; // it is listed by its node
-      const access = stream.flags & ACCESS;
-      stream.shared.file = Deno.openSync(stream.node.path, {
-        read: access !== WRITE_ONLY,
-        write: access !== 0,
-        append: access !== 0 && (stream.flags & APPEND) !== 0,
-      });
+      const access = stream.flags & ACCESS, path = stream.node.path;
+      if (access === 0) {
+        stream.shared.content = overlaid(path, true);
+        if (stream.shared.content) return;
+      }
+      try {
+        stream.shared.file = Deno.openSync(path, {
+          read: access !== WRITE_ONLY,
+          write: access !== 0,
+          append: access !== 0 && (stream.flags & APPEND) !== 0,
+        });
+      } catch (error) {
+        const content = absent(error) && overlaid(path, false);
+        if (!content) throw error;
+        // A file of the overlay is not written.
+        if (access !== 0) throw new FS.ErrnoError(ERRNO.EACCES!);
+        stream.shared.content = content;
+      }
     },
 
     close({ shared }: Stream): void {
@@ -235,8 +318,12 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
       shared.users++;
     },
 
-    getattr: ({ node, shared }: Stream) =>
-      shared.file ? shared.file.statSync() : node_ops.getattr(node),
+    getattr: ({ node, shared }: Stream): object =>
+      shared.content
+        ? statOf(shared.content, node)
+        : shared.file
+        ? shared.file.statSync()
+        : node_ops.getattr(node),
 
     setattr({ node, shared }: Stream, change: Attributes): void {
       setAttributes(node, change);
@@ -250,6 +337,11 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
       length: number,
       position: number,
     ): number {
+      if (shared.content) {
+        const piece = shared.content.subarray(position, position + length);
+        bytes(buffer, offset, length).set(piece);
+        return piece.length;
+      }
       seek(shared, position);
       const n = shared.file!.readSync(bytes(buffer, offset, length)) ?? 0;
       shared.at += n;
@@ -276,10 +368,10 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
       whence: number,
     ): number {
       if (whence === Deno.SeekMode.Current) offset += position;
-      if (whence === Deno.SeekMode.End && shared.file) {
-        offset += shared.file.statSync().size;
+      if (whence === Deno.SeekMode.End) {
+        offset += shared.content?.length ?? shared.file?.statSync().size ?? 0;
       }
-      if (offset < 0) throw new FS.ErrnoError(errno.EINVAL!);
+      if (offset < 0) throw new FS.ErrnoError(ERRNO.EINVAL!);
       return offset;
     },
 
@@ -293,6 +385,31 @@ function hostFS(FS: EmscriptenFS, errno: Record<string, number>) {
     mount: ({ opts: { root } }: Node["mount"]) =>
       createNode(null, "/", modeOf(root), root),
   });
+}
+
+/** What a file that is only in memory tells of itself, as Deno does. */
+function statOf(content: Uint8Array, node: Node): object {
+  return {
+    dev: 1,
+    ino: node.id,
+    mode: OVERLAID,
+    nlink: 1,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+    size: content.length,
+    atime: started,
+    mtime: started,
+    ctime: started,
+    blksize: 4096,
+    blocks: Math.ceil(content.length / 512),
+  };
+}
+
+const started = new Date();
+
+function absent(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound;
 }
 
 /** The name that the C library has for an error of Deno's. */
@@ -359,7 +476,7 @@ function seek(shared: Stream["shared"], position: number): void {
   shared.at = position;
 }
 
-/** A part of Python's memory, which is given as numbers of any kind. */
+/** A part of the memory, which is given as numbers of any kind. */
 function bytes(buffer: Uint8Array, offset: number, length: number): Uint8Array {
   return new Uint8Array(buffer.buffer, buffer.byteOffset + offset, length);
 }
