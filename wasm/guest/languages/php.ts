@@ -13,7 +13,12 @@ import {
   replaceImports,
   replaceOnce,
 } from "../emscripten.ts";
-import { type Host, type Language, type Program, type Start } from "../language.ts";
+import {
+  type Host,
+  type Language,
+  type Program,
+  type Start,
+} from "../language.ts";
 import { serve } from "../serve.ts";
 import { uncaught } from "./phperror.ts";
 
@@ -46,6 +51,7 @@ variables_order = EGPCS
 zend.assertions = 1
 allow_url_fopen = 0
 enable_dl = 0
+disable_functions = dl,post_message_to_js
 max_execution_time = 0
 date.timezone = UTC
 session.save_path = /tmp
@@ -86,7 +92,11 @@ const streams = {
 
 /** What is written is a piece of the memory, as numbers of any kind. */
 function bytesOf(piece: ArrayBufferView): Uint8Array {
-  return new Uint8Array(piece.buffer as ArrayBuffer, piece.byteOffset, piece.byteLength);
+  return new Uint8Array(
+    piece.buffer as ArrayBuffer,
+    piece.byteOffset,
+    piece.byteLength,
+  );
 }
 
 async function prepare(start: Start): Promise<void> {
@@ -199,12 +209,14 @@ function reserveEnvironment(imports: Imports): void {
     },
   });
   setEnvironment = (variables) =>
-    Object.entries(variables).slice(0, VARIABLES).forEach(([name, value], i) => {
-      const text = encoder.encode(`${name}=${value}\0`);
-      const at = php._malloc(text.length);
-      new Uint8Array(memory.buffer).set(text, at);
-      set(pointers + 4 * i, at);
-    });
+    Object.entries(variables).slice(0, VARIABLES).forEach(
+      ([name, value], i) => {
+        const text = encoder.encode(`${name}=${value}\0`);
+        const at = php._malloc(text.length);
+        new Uint8Array(memory.buffer).set(text, at);
+        set(pointers + 4 * i, at);
+      },
+    );
 }
 
 async function run(program: Program, host: Host): Promise<number> {
@@ -218,15 +230,24 @@ async function run(program: Program, host: Host): Promise<number> {
   try {
     code = await php.ccall("run_cli", null, [], [], { async: true }) as number;
   } catch (thrown) {
-    const { status } = thrown as { status?: number };
-    if (status === undefined) throw thrown;
-    code = status;
+    code = endOf(thrown);
   }
   if (code === 255) {
     const error = uncaught(decoder.decode(said));
     if (error) host.fail(error);
   }
   return code;
+}
+
+/** The exit code of a program that did not return; it says itself why. */
+function endOf(thrown: unknown): number {
+  const { status } = thrown as { status?: number };
+  if (status !== undefined) return status;
+  if (!(thrown instanceof RangeError)) throw thrown;
+  streams.stderr(encoder.encode(
+    "\nFatal error: Maximum call stack size reached. Infinite recursion?\n",
+  ));
+  return 255;
 }
 
 const language: Language = { prepare, run };

@@ -1,22 +1,27 @@
-/** Reads, in what PHP wrote last, by which error it ended. */
+/**
+ * What PHP writes last tells by which error a program ended.
+ *
+ * @module
+ */
 
 import type { WireError } from "../../../supervisor/wire/guest/wire.ts";
 
+/** Finds the error in what was written to standard error, if it ended so. */
 export function uncaught(written: string): WireError | undefined {
-  const last = [...written.matchAll(/^(?:PHP )?(Fatal|Parse) error: +/gm)].at(-1);
-  if (!last) return undefined;
-  const traceback = written.slice(last.index).trimEnd();
-  const text = written.slice(last.index + last[0].length).trimEnd();
-  const where = / in (?:\/|php:|Standard )[^\n]*? on line \d+/;
-  if (last[1] === "Parse") {
-    return {
-      name: "ParseError",
-      message: text.replace(/^syntax error, /, "syntax error, "),
-      traceback,
-    };
-  }
-  const thrown = /^Uncaught (?:exception )?([\w\\]+)(?:: ([^]*?))? in \S[^\n]*:\d+\nStack trace:/
-    .exec(text);
+  const begin = [...written.matchAll(/^(Fatal|Parse) error: +/gm)].at(-1);
+  if (!begin) return undefined;
+  const traceback = written.slice(begin.index).trimEnd();
+  const text = traceback.slice(begin[0].length);
+  const thrown =
+    /^Uncaught ([\w\\]+)(?:@anonymous)?(?:: ([^]*?))? in \S[^\n]*:\d+\nStack trace:/
+      .exec(text);
   if (thrown) return { name: thrown[1]!, message: thrown[2] ?? "", traceback };
-  return { name: "Error", message: text.replace(where, ""), traceback };
+  const name = begin[1] === "Parse"
+    ? "ParseError"
+    : /^Out of memory|^Allowed memory size/.test(text)
+    ? "OutOfMemory"
+    : /^Maximum call stack/.test(text)
+    ? "StackOverflow"
+    : "FatalError";
+  return { name, message: text, traceback };
 }
