@@ -38,10 +38,11 @@ func (s *Server) describeLanguages(schema *jsonschema.Schema) {
 	schema.Properties["language"].Enum = append(names, syntaxes...)
 }
 
-// each lists what the languages say, once where several say the same.
+// each lists what the languages say, once where several say the same, and nothing of those
+// that say nothing.
 func (s *Server) each(say func(job.LanguageInfo) string) (all []string) {
 	for _, l := range s.o.Supervisor.Languages() {
-		if said := say(l); !slices.Contains(all, said) {
+		if said := say(l); said != "" && !slices.Contains(all, said) {
 			all = append(all, said)
 		}
 	}

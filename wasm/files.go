@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"rillbox/deno"
 	"rillbox/deno/permission"
 	"rillbox/supervisor/wire"
 )
@@ -32,7 +33,7 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 			}
 		}
 		slices.Sort(entries)
-		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
+		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
 	})
 	if err != nil {
 		return "", fmt.Errorf("lay out the files of children: %w", err)
@@ -40,7 +41,7 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-var sourcesDigest = wire.DigestFiles(sources, wire.WireSource)
+var sourcesDigest = wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource)
 
 // workspaceName is where programs have their workspace.
 const workspaceName = "/workspace"
@@ -53,6 +54,7 @@ var ownPaths = []string{workspaceName, "/tmp", "/home", "/dev", "/etc", "/usr", 
 // the same paths; what is within another one comes with that. Of a grant of everything a
 // program has nothing but its workspace.
 func grantedPaths(p permission.Permissions) (paths []string, err error) {
+	paths = []string{} // a list also for JSON
 	_, reads := p.Allowed("read")
 	_, writes := p.Allowed("write")
 	for _, given := range slices.Concat(reads, writes) {

@@ -29,7 +29,12 @@ type language struct {
 }
 
 // rows are the engine's languages, each in a file of its own.
-var rows = []language{}
+var rows = []language{php}
+
+// how is what models are told of all of them.
+const how = "The other languages are WebAssembly, with their standard libraries and no packages, fetched at their first run: " +
+	"bash with the usual commands (python3, node, ruby … run the other languages), c and cpp (clang), go, ruby, php, perl, lua, " +
+	"r (plots are shown), sql (SQLite, main.db), duckdb, postgresql, prolog, scheme, clojure, coffeescript, fsharp, quickjs, sass."
 
 // Languages are the engine's rows in the registry.
 var Languages = func() (all []job.LanguageInfo) {
