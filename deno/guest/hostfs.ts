@@ -85,7 +85,7 @@ const APPEND = 0o2000;
 const WORKSPACE = "/workspace";
 
 /** Errors by their numbers in Emscripten's C library, which are WASI's. */
-const ERRNO: Record<string, number> = {
+export const ERRNO: Record<string, number> = {
   EACCES: 2,
   EBADF: 8,
   EBUSY: 10,
