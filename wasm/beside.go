@@ -37,14 +37,19 @@ type answered struct {
 // runCalling runs one program of a language that calls others, as the one cell of a
 // session: so there is a way to answer it.
 func (e *Engine) runCalling(ctx context.Context, rt runtime, l language, o childOptions, p job.Program, streams job.Streams) (job.Result, error) {
-	w, err := e.startWorker(rt, o)
+	w, ended, err := e.take(rt, l, o)
+	defer ended()
 	if err != nil {
 		return job.Result{}, err
 	}
-	if err := w.AwaitReady(ctx, startTime, "the start of "+l.Title); err != nil {
-		if ctx.Err() != nil {
-			return job.CancelledBefore(""), nil
-		}
+	if !w.Ready {
+		err = w.AwaitReady(ctx, startTime, "the start of "+l.Title)
+	}
+	switch {
+	case ctx.Err() != nil:
+		w.Discard()
+		return job.CancelledBefore(""), nil
+	case err != nil:
 		return job.Result{}, fmt.Errorf("start %s: %w", l.Title, err)
 	}
 	s := newSession(e, l, w, job.SessionOptions{Permissions: p.Permissions, Most: p.Most, Policy: p.Policy, Workspace: p.Workspace, ReadOnly: p.ReadOnly})

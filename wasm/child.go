@@ -40,6 +40,15 @@ type childOptions struct {
 	readOnly, bare bool
 	combined       bool // its streams are one
 	session        bool
+	ahead          bool // nobody waits for it yet
+}
+
+// purpose is all that a child is made for as one comparable value: one made for another
+// purpose is not for these options. Who waits for it is no part of that.
+func (o childOptions) purpose() string {
+	return fmt.Sprintf("%q", []any{
+		o.module, o.flags, o.permissions.Args(), o.workspace, fmt.Sprint(o.readOnly), fmt.Sprint(o.bare), fmt.Sprint(o.combined), fmt.Sprint(o.session),
+	})
 }
 
 // start is the argument of a guest's module; see guest/language.ts.
@@ -126,6 +135,7 @@ func (e *Engine) startChild(rt runtime, o childOptions) (child *sandbox.Child, e
 		Cwd:       cwd,
 		Runtime:   startMemory,
 		Combined:  o.combined,
+		Ahead:     o.ahead,
 		JoinLater: true,
 	}
 	command.Wall = around.Wall()

@@ -36,6 +36,8 @@ type Engine struct {
 
 	mu    sync.Mutex
 	known map[job.Language]runtime
+	warm  []warm // the last used last
+	jobs  sync.WaitGroup
 }
 
 // runtime is all that programs of one language need on this machine.
@@ -64,8 +66,17 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}, nil
 }
 
-// Close has nothing to end: each child ends with its program or session.
-func (e *Engine) Close() {}
+// Close ends the children that wait for programs; others don't outlive their runs.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	pools := e.warm
+	e.warm = nil
+	e.mu.Unlock()
+	for _, w := range pools {
+		w.pool.Close()
+	}
+	e.jobs.Wait()
+}
 
 // Prepare fetches Deno, and what the languages that are named are made of.
 func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ...job.Language) error {
@@ -104,10 +115,20 @@ func (e *Engine) Describe() job.Description {
 	return job.Description{
 		Languages:   Languages,
 		Versions:    versions,
+		Warm:        e.countWarm(),
 		Ready:       binary.Available(binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}),
 		Permissions: e.o.Permissions.Args(),
 		Wall:        e.walls.Around(e.o.Permissions),
 	}
+}
+
+func (e *Engine) countWarm() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.warm {
+		n += w.pool.Len()
+	}
+	return n
 }
 
 // runtime gives all that programs of a language need, fetched if need be.

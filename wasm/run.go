@@ -73,7 +73,8 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	if l.calls {
 		return e.runCalling(ctx, rt, l, o, p, streams)
 	}
-	w, err := e.startWorker(rt, o)
+	w, ended, err := e.take(rt, l, o)
+	defer ended()
 	if err != nil {
 		return job.Result{}, err
 	}
