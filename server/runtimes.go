@@ -28,6 +28,10 @@ type runtimeInfo struct {
 	Ready       bool              `json:"ready"`       // False while the first run still has to fetch the runtime
 	Permissions []string          `json:"permissions"` // The Deno permission flags that programs have; an empty list means none
 	Wall        string            `json:"wall"`        // The kernel's wall around programs: namespaces, landlock, deno or none
+	// NotFetched are those of its languages that their first program fetches; Licenses those
+	// of what is fetched.
+	NotFetched []string          `json:"not_fetched,omitempty"`
+	Licenses   map[string]string `json:"licenses,omitempty"`
 }
 
 func (s *Server) listRuntimes(ctx context.Context, _ *mcp.CallToolRequest, _ runtimesArgs) (*mcp.CallToolResult, error) {
@@ -62,7 +66,21 @@ func (s *Server) runtimes(client string) (runtimesOutput, job.Limits) {
 	}
 	for _, t := range s.o.Supervisor.Toolchains() {
 		d := t.Describe()
-		info := runtimeInfo{job.LanguageNames(d.Languages), d.Versions, d.Ready, append([]string{}, d.Permissions...), d.Wall}
+		info := runtimeInfo{
+			Languages: job.LanguageNames(d.Languages), Versions: d.Versions, Ready: d.Ready,
+			Permissions: append([]string{}, d.Permissions...), Wall: d.Wall,
+		}
+		for _, name := range d.Missing {
+			info.NotFetched = append(info.NotFetched, string(name))
+		}
+		for _, l := range d.Languages {
+			if l.License != "" {
+				if info.Licenses == nil {
+					info.Licenses = map[string]string{}
+				}
+				info.Licenses[string(l.Name)] = l.License
+			}
+		}
 		if most := terms.Permissions[d.Languages[0].Name]; most != nil {
 			info.Permissions = most
 		}
@@ -79,7 +97,11 @@ func (o runtimesOutput) text(l job.Limits) string {
 	for _, r := range o.Runtimes {
 		var versions []string
 		for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
-			versions = append(versions, name+" "+r.Versions[name])
+			version := name + " " + r.Versions[name]
+			if license := r.Licenses[name]; license != "" {
+				version += " [" + license + "]"
+			}
+			versions = append(versions, version)
 		}
 		ready := "ready"
 		if !r.Ready {
@@ -90,6 +112,13 @@ func (o runtimesOutput) text(l job.Limits) string {
 		}
 		fmt.Fprintf(&b, "%s: %s (%s; permissions: %s; wall: %s)\n", strings.Join(r.Languages, ", "),
 			strings.Join(versions, ", "), ready, cmp.Or(strings.Join(r.Permissions, " "), "none"), r.Wall)
+		if len(r.NotFetched) > 0 {
+			when := "their first program fetches them"
+			if o.Offline {
+				when = "and this server is offline"
+			}
+			fmt.Fprintf(&b, "not here yet: %s (%s)\n", strings.Join(r.NotFetched, ", "), when)
+		}
 	}
 	processors := fmt.Sprintf("%v × a processor", l.CPUs)
 	if l.CPUTime > 0 {

@@ -109,12 +109,17 @@ func errNoPackages(l language, packages []string) error {
 // Describe says what the engine is.
 func (e *Engine) Describe() job.Description {
 	versions := map[string]string{"deno": binary.Version}
+	var missing []job.Language
 	for _, l := range rows {
 		versions[string(l.Name)] = l.version
+		if slices.ContainsFunc(l.parts, func(name string) bool { return !e.o.Cache.HasTree(partKind, parts[name].key(name)) }) {
+			missing = append(missing, l.Name)
+		}
 	}
 	return job.Description{
 		Languages:   Languages,
 		Versions:    versions,
+		Missing:     missing,
 		Warm:        e.countWarm(),
 		Ready:       binary.Available(binary.LocateOptions{Cache: e.o.Cache, Path: e.o.DenoPath}),
 		Permissions: e.o.Permissions.Args(),

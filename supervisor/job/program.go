@@ -257,6 +257,8 @@ type Description struct {
 	Versions map[string]string
 	// Ready says that all of the engine is on this machine.
 	Ready bool
+	// Missing are the languages of which their first program fetches something.
+	Missing []Language
 	// Warm is how many children wait for a program.
 	Warm int
 	// Permissions are the Deno flags that the operator granted.
