@@ -24,6 +24,7 @@ import (
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/wasm"
 )
 
 // newExportCommand and newImportCommand take what programs need to a machine that has no
@@ -78,7 +79,7 @@ their registry gave. If one is refused, nothing is taken.`,
 }
 
 // portable are the kinds of the cache's entries that are exported.
-var portable = slices.Concat(deno.Portable, pyodide.Portable, []string{programKind})
+var portable = slices.Concat(deno.Portable, pyodide.Portable, wasm.Portable, []string{programKind})
 
 // importer is an engine whose packages can be exported and imported.
 type importer interface {
