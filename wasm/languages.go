@@ -29,7 +29,7 @@ type language struct {
 }
 
 // rows are the engine's languages, each in a file of its own.
-var rows = []language{lua, php}
+var rows = []language{lua, php, quickjs}
 
 // how is what models are told of all of them.
 const how = "The other languages are WebAssembly, with their standard libraries and no packages, fetched at their first run: " +
