@@ -56,6 +56,7 @@ func newSession(e *Engine, l language, w *wire.Worker, o job.SessionOptions) *se
 type filesSession struct {
 	e       *Engine
 	options job.SessionOptions
+	told    bool // that it keeps no variables
 	once    sync.Once
 	ended   chan struct{}
 }
@@ -66,6 +67,10 @@ func (s *filesSession) Run(ctx context.Context, p job.Program, streams job.Strea
 	result, err := s.e.Run(ctx, p, streams)
 	if result.Status != job.Completed && result.Status != job.Failed {
 		result.State = job.StateKept
+	}
+	if err == nil && !s.told {
+		s.told = true
+		result.Notes = append(result.Notes, rowOf(p.Language).Title+" keeps the session's files from cell to cell, and no variables: each cell is a whole program")
 	}
 	return result, err
 }

@@ -84,6 +84,9 @@ func (a *app) repl(cmd *cobra.Command, f *programFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if language.Prompt == "" {
+		return usageError{fmt.Errorf("%s keeps nothing between two programs, so it has no REPL: `rillbox run` runs a program, with --watch again at each change", language.Title)}
+	}
 	if cmd.Flags().Changed("permissions") {
 		a.config.permit(language.Name, f.permissions)
 	}

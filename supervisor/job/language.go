@@ -37,7 +37,8 @@ type LanguageInfo struct {
 	// models. AnyFile is what to know where a program may read any file.
 	How, Packages, Arguments, AnyFile string
 
-	// Banner names what its REPL runs on; ${deno} stands for Deno's version.
+	// Banner names what its REPL runs on; ${deno} stands for Deno's version. A language
+	// without a Prompt has no REPL.
 	Banner       string
 	Prompt, More string
 	Exits        []string // what a person types to end a REPL
