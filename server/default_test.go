@@ -53,7 +53,7 @@ func TestTheDefaultSessionIsThereAtOnce(t *testing.T) {
 	const cell = `{"session_id":"default","code":"open('in.csv').read()"}`
 	answers(t, session, "list_files", `{}`, "error: no default session yet")
 	answers(t, session, "write_file", `{"path":"in.csv","content":"1,2"}`, "wrote in.csv (3 bytes); session default is new, which run_code has with session_id default")
-	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no cell yet that named its language: name one, javascript, typescript or python") {
+	if res := call(t, session, "run_code", cell); !res.IsError || !strings.Contains(text(t, res), "no cell yet that named its language: name one, javascript, typescript, python, ") {
 		t.Errorf("without a language: %q", text(t, res))
 	}
 	if out := structured[runOutput](t, call(t, session, "run_code", `{"language":"python",`+cell[1:])); out.Stdout != "1,2" {

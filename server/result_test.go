@@ -17,6 +17,7 @@ import (
 	"rillbox/pyodide"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/wasm"
 )
 
 func kept(s string) job.Captured { return job.Captured{Head: []byte(s)} }
@@ -309,10 +310,10 @@ func TestTheProgramArrivesAsSent(t *testing.T) {
 	if got.Code != "print(1)" {
 		t.Errorf("with a byte order mark the code is %q", got.Code)
 	}
-	for _, l := range slices.Concat(deno.Languages, pyodide.Languages) {
+	for _, l := range slices.Concat(deno.Languages, pyodide.Languages, wasm.Languages) {
 		for _, name := range l.Words() {
 			file := ""
-			if slices.Contains([]string{"mjs", "cjs", "jsx", "mts", "cts", "tsx"}, name) {
+			if slices.Contains(l.Extensions[1:], "."+name) {
 				file = "main." + name
 			}
 			call(t, session, "run_code", `{"language":"`+name+`","code":"1"}`)
@@ -331,7 +332,7 @@ var wrongArgs = map[string][]string{
 	`{"language":"python","code":null}`:                                                        {"run_code needs code"},
 	`{"language":"python","code":""}`:                                                          {"code is empty"},
 	`{"language":"cobol","code":"1"}`:                                                          {"COBOL can't run here", "the nearest is python"},
-	`{"language":"pyton","code":"1"}`:                                                          {`"pyton" is not known; did you mean python?`, "javascript, typescript, python"},
+	`{"language":"pyton","code":"1"}`:                                                          {`"pyton" is not known (did you mean python?)`, "javascript, typescript, python"},
 	`{"language":"","code":"1"}`:                                                               {"needs language"},
 	`{"language":"python\u0000","code":"1"}`:                                                   {"is not known"},
 	`{"language":"python","code":"1","output":"both"}`:                                         {`output "both" is not known`, `use "combined"`},

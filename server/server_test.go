@@ -21,6 +21,7 @@ import (
 	"rillbox/server/stdio"
 	"rillbox/supervisor"
 	"rillbox/supervisor/job"
+	"rillbox/wasm"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -68,7 +69,7 @@ func (s scripted) Describe() job.Description {
 		return s.describe()
 	}
 	return job.Description{
-		Languages: slices.Concat(deno.Languages, pyodide.Languages),
+		Languages: slices.Concat(deno.Languages, pyodide.Languages, wasm.Languages),
 		Versions:  map[string]string{"deno": "2.9.6", "python": "3.14.2"},
 		Ready:     true,
 		Wall:      "namespaces",

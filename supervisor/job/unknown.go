@@ -84,7 +84,7 @@ func NoLanguage(rows []LanguageInfo, word string) string {
 		}
 	}
 	if best != "" {
-		text += "; did you mean " + best + "?"
+		text += " (did you mean " + best + "?)"
 	}
-	return text + " Use one of " + strings.Join(LanguageNames(rows), ", ")
+	return text + ": use one of " + strings.Join(LanguageNames(rows), ", ")
 }
