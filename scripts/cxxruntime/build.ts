@@ -3,7 +3,7 @@
  * libunwind become one archive, by the very clang that programs are compiled with.
  *
  * Arguments: the directory of @yowasp/clang, that of ziglang's `lib`, the directory
- * for the archives.
+ * for the archives, and, if it is wanted alone, the name of one.
  *
  * @module
  */
@@ -20,7 +20,12 @@ const ABI =
   "cxa_virtual fallback_malloc private_typeinfo stdlib_exception stdlib_new_delete " +
   "stdlib_stdexcept stdlib_typeinfo";
 
-const [clang, zig, output] = Deno.args as [string, string, string];
+const [clang, zig, output, only] = Deno.args as [
+  string,
+  string,
+  string,
+  string?,
+];
 const wide =
   "-D_LIBCPP_BUILDING_LIBRARY -D_LIBCPP_REMOVE_TRANSITIVE_INCLUDES " +
   "-DLIBCXX_BUILDING_LIBCXXABI -DLIBC_NAMESPACE=__llvm_libc_common_utils " +
@@ -32,7 +37,8 @@ const wide =
 const flags: Flags = {
   standard: "c++26",
   optimize: "-O2",
-  debug: false,
+  lines: false,
+  checks: "",
   unwinding: "exceptions",
   other: wide.split(" "),
 };
@@ -112,5 +118,9 @@ function archiveOf(name: string, sources: string[]) {
   run(["llvm", "ar", "rcsD", "/out.a", ...objects]);
   Deno.writeFileSync(`${output}/${name}`, tree.get("/out.a")!);
 }
-archiveOf("librillbox.a", ["/src/start.c", "/src/checks.c"]);
-archiveOf("libcxx.a", [...sources, "/src/uncaught.cpp"]);
+if (only !== "libcxx.a") {
+  archiveOf("librillbox.a", ["/src/start.c", "/src/checks.c"]);
+}
+if (only !== "librillbox.a") {
+  archiveOf("libcxx.a", [...sources, "/src/uncaught.cpp"]);
+}

@@ -135,10 +135,7 @@ class Compiler {
     });
     failed ||= runTool(
       this.#module,
-      link(language, objects, "/program.wasm", {
-        strip: options.strip,
-        debug: options.flags.debug,
-      }),
+      link(language, objects, "/program.wasm", { strip: options.strip }),
       tree,
       hear,
     ) !== 0;

@@ -14,8 +14,10 @@ export interface Flags {
   standard: string;
   /** "-O0" to "-O3", "-Os", "-Oz". */
   optimize: string;
-  /** Names of source lines are kept. */
-  debug: boolean;
+  /** The module says which lines its code comes from. */
+  lines: boolean;
+  /** The checks of -fsanitize, whose handlers end the program. */
+  checks: string;
   /** -D, -U, -I, -W…, -f…, as they go to cc1, in their order. */
   other: string[];
   /** Exceptions of C++, or setjmp: what throws and catches in WebAssembly. */
@@ -51,6 +53,7 @@ export function cc1(
     ...["-target-cpu", "generic"],
     "-fvisibility=hidden",
     "-fdebug-compilation-dir=/workspace",
+    "-fmacro-prefix-map=/workspace/=",
     ...["-resource-dir", "/usr"],
     ...["-isysroot", "/usr"],
     `-std=${flags.standard}`,
@@ -62,13 +65,11 @@ export function cc1(
     args.push("-vectorize-slp");
     if (/[23]$/.test(flags.optimize)) args.push("-vectorize-loops");
   }
-  if (flags.debug) {
-    args.push(
-      "-debug-info-kind=constructor",
-      "-dwarf-version=4",
-      "-debugger-tuning=gdb",
-    );
+  // Of lines the runner tells where a program was cut off (native/lines.ts).
+  if (flags.lines) {
+    args.push("-debug-info-kind=line-tables-only", "-dwarf-version=4");
   }
+  if (flags.checks !== "") args.push(`-fsanitize=${flags.checks}`);
   if (cxx) args.push("-fdeprecated-macro", "-fno-implicit-modules");
   if (flags.unwinding !== "none") {
     args.push(
@@ -113,7 +114,7 @@ export function link(
   language: Language,
   objects: string[],
   output: string,
-  options: { strip: boolean; debug: boolean },
+  options: { strip: boolean },
 ): string[] {
   const args = [
     "wasm-ld",
@@ -130,12 +131,8 @@ export function link(
     // The C library has a pthread_create that fails; here it is an error of the linker's.
     "--wrap=pthread_create",
     "--wrap=thrd_create",
-    options.strip
-      ? "--strip-all"
-      : options.debug
-      ? "--keep-section=name"
-      : "--strip-debug",
   ];
+  if (options.strip) args.push("--strip-all");
   if (language === "c++") args.push("--wrap=__main_void", "/runtime/libcxx.a");
   for (const emulated of ["signal", "process-clocks", "mman", "getpid"]) {
     args.push(`-lwasi-emulated-${emulated}`);

@@ -78,6 +78,22 @@ const RENAMED: Record<string, string[]> = {
   ],
 };
 
+/** The checks of every program: they cost next to nothing, and tell of what would else be silent. */
+const DEFAULT_CHECKS = [
+  "array-bounds",
+  "integer-divide-by-zero",
+  "null",
+  "return",
+  "unreachable",
+];
+
+/** The checks of -fsanitize=undefined whose handlers the runtime has. */
+const UNDEFINED = (
+  "alignment array-bounds bool builtin enum float-cast-overflow integer-divide-by-zero " +
+  "nonnull-attribute null pointer-overflow return returns-nonnull-attribute shift-base " +
+  "shift-exponent signed-integer-overflow unreachable vla-bound"
+).split(" ");
+
 /** The sanitizer's checks that can be had without its runtime: they end the program. */
 const SANITIZERS = new Set([
   "undefined",
@@ -157,7 +173,8 @@ export function readOptions(
   exists: (path: string) => boolean,
 ): Options {
   let standard = language === "c" ? "gnu17" : "gnu++23";
-  let optimize = "-O1", debug = false, strip = false;
+  let optimize = "-O1", strip = false;
+  const checks = new Set(DEFAULT_CHECKS);
   const other: string[] = [], sources: string[] = [];
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!;
@@ -217,7 +234,7 @@ export function readOptions(
         throw new OptionError(`There is no level ${word}.`);
       }
     } else if (/^-g(\d|gdb\d?|dwarf.*)?$/.test(word)) {
-      debug = word !== "-g0";
+      // Lines are kept without it.
     } else if (word === "-s") {
       strip = true;
     } else if (
@@ -233,9 +250,16 @@ export function readOptions(
             `There is no -fsanitize=${name} here; undefined, bounds, null, integer and signed-integer-overflow there are.`,
           );
         }
-        other.push(`-fsanitize=${name === "undefined" ? UNDEFINED : name}`);
+        for (const check of name === "undefined" ? UNDEFINED : [name]) {
+          checks.add(check);
+        }
       }
-    } else if (/^-fno-sanitize(-recover)?=|^-fsanitize-/.test(word)) {
+    } else if (word.startsWith("-fno-sanitize=")) {
+      for (const name of word.slice("-fno-sanitize=".length).split(",")) {
+        if (name === "all" || name === "undefined") checks.clear();
+        checks.delete(name);
+      }
+    } else if (/^-fno-sanitize-recover|^-fsanitize-/.test(word)) {
       // Checks end the program, whatever else is asked for.
     } else if (/^-W[alp],/.test(word)) {
       throw new OptionError(
@@ -267,14 +291,18 @@ export function readOptions(
       );
     }
   }
-  return { flags: { standard, optimize, debug, other }, sources, strip };
+  return {
+    flags: {
+      standard,
+      optimize,
+      lines: !strip,
+      checks: [...checks].join(","),
+      other,
+    },
+    sources,
+    strip,
+  };
 }
-
-/** The checks of -fsanitize=undefined whose handlers the runtime has. */
-const UNDEFINED =
-  "alignment,array-bounds,bool,builtin,enum,float-cast-overflow," +
-  "integer-divide-by-zero,nonnull-attribute,null,pointer-overflow,return," +
-  "returns-nonnull-attribute,shift-base,shift-exponent,signed-integer-overflow,unreachable,vla-bound";
 
 function readStandard(language: Language, name: string): string {
   const c =

@@ -1,0 +1,53 @@
+/**
+ * Output on its way out: what a program writes now and then goes out at once; of what
+ * it writes without pause many pieces become one.
+ *
+ * @module
+ */
+
+/** Milliseconds in which only so many pieces go out one by one. */
+const WINDOW = 10, PIECES = 100;
+const SIZE = 64 << 10;
+
+export class Pace {
+  #out: (bytes: Uint8Array) => void;
+  #now: () => number;
+  #buffer = new Uint8Array(SIZE);
+  #used = 0;
+  #windowEnds = 0;
+  #left = PIECES;
+
+  constructor(
+    out: (bytes: Uint8Array) => void,
+    now = performance.now.bind(performance),
+  ) {
+    this.#out = out;
+    this.#now = now;
+  }
+
+  write(bytes: Uint8Array): void {
+    const now = this.#now();
+    if (now >= this.#windowEnds) {
+      this.#windowEnds = now + WINDOW;
+      this.#left = PIECES;
+      this.flush();
+    }
+    if (this.#left > 0 || bytes.length > SIZE) {
+      this.#left--;
+      this.flush();
+      this.#out(bytes);
+      return;
+    }
+    if (this.#used + bytes.length > SIZE) this.flush();
+    this.#buffer.set(bytes, this.#used);
+    this.#used += bytes.length;
+  }
+
+  /** Sends what waits. */
+  flush(): void {
+    if (this.#used === 0) return;
+    const waiting = this.#buffer.subarray(0, this.#used);
+    this.#used = 0;
+    this.#out(waiting);
+  }
+}
