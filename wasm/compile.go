@@ -51,7 +51,7 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	if r.Files, err = withSources(r.Files, l, p.Workspace); err != nil {
 		return made, nil, err
 	}
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(request{Code: r.Code, File: r.File, Files: r.Files})
 	if err != nil {
 		return made, nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"rillbox/deno"
 	"rillbox/deno/binary"
@@ -38,6 +39,9 @@ type Engine struct {
 	known map[job.Language]runtime
 	warm  []warm // the last used last
 	jobs  sync.WaitGroup
+
+	scripts func() (*deno.Engine, error) // runs translated programs; makes it when it is first wanted
+	closing atomic.Pointer[deno.Engine]
 }
 
 // runtime is all that programs of one language need on this machine.
@@ -63,7 +67,9 @@ func New(o Options) (*Engine, error) {
 	if _, err := grantedPaths(o.Permissions); err != nil {
 		return nil, err
 	}
-	return &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}, nil
+	e := &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}
+	e.scripts = sync.OnceValues(e.newScripts)
+	return e, nil
 }
 
 // Close ends the children that wait for programs; others don't outlive their runs.
@@ -76,6 +82,9 @@ func (e *Engine) Close() {
 		w.pool.Close()
 	}
 	e.jobs.Wait()
+	if scripts := e.closing.Load(); scripts != nil {
+		scripts.Close()
+	}
 }
 
 // Prepare fetches Deno, and what the languages that are named are made of.

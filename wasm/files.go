@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -27,12 +28,27 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 	dir, _, err := e.o.Cache.Tree(ctx, "guest", "wasm "+sourcesDigest, func(_ context.Context, dir string) error {
 		var entries []string
 		for _, l := range rows {
-			entries = append(entries, path.Join("wasm/guest/languages", l.guest+".ts"))
+			if l.guest != "" {
+				entries = append(entries, path.Join("wasm/guest/languages", l.guest+".ts"))
+			}
 			if l.compiler != "" {
 				entries = append(entries, path.Join("wasm/guest/compile", l.compiler+".ts"))
 			}
 		}
 		slices.Sort(entries)
+		libraries, err := fs.Glob(sources, "guest/compile/*.a")
+		for _, library := range libraries {
+			var content []byte
+			if content, err = sources.ReadFile(library); err == nil {
+				err = os.WriteFile(filepath.Join(dir, path.Base(library)), content, 0o600)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
 		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
 	})
 	if err != nil {

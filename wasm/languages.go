@@ -18,6 +18,8 @@ type language struct {
 	// of the workspace.
 	compiler string
 	sources  []string
+	// translates says that the compiler makes JavaScript, which the engine for that runs.
+	translates bool
 	// parts are the packages of parts.json that it is made of.
 	parts []string
 	// flags are V8's, of the child that runs programs.
@@ -29,7 +31,7 @@ type language struct {
 }
 
 // rows are the engine's languages, each in a file of its own.
-var rows = []language{lua, php, quickjs}
+var rows = []language{c, coffeescript, cpp, lua, php, prolog, quickjs}
 
 // how is what models are told of all of them.
 const how = "The other languages are WebAssembly, with their standard libraries and no packages, fetched at their first run: " +

@@ -63,6 +63,9 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 		}
 		r.Compiled = made.module
 	}
+	if l.translates {
+		return e.runTranslated(ctx, made, p, streams)
+	}
 	if p.FetchOnly {
 		return job.Result{Status: job.Completed, Installing: time.Since(began)}, nil
 	}

@@ -22,6 +22,15 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 	if err != nil {
 		return nil, job.Refuse("%v", err)
 	}
+	if l.translates {
+		scripts, err := e.scripts()
+		if err != nil {
+			return nil, err
+		}
+		o.Language = job.JavaScript
+		inner, err := scripts.OpenSession(ctx, o, emit)
+		return &translatedSession{inner, e, l}, err
+	}
 	if !l.keepsState {
 		return &filesSession{e: e, options: o, ended: make(chan struct{})}, nil
 	}

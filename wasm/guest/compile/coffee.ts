@@ -110,6 +110,8 @@ function withPlaces(
 
 if (import.meta.main) {
   await serveTranslation(async ({ parts }) => {
+    // It asks for variables, which it is not permitted.
+    Object.defineProperty(globalThis, "process", { value: undefined });
     const at =
       `${parts.coffeescript}/lib/coffeescript-browser-compiler-modern/coffeescript.js`;
     const { default: compiler } = await import(`file://${at}`);

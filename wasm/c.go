@@ -1,0 +1,32 @@
+package wasm
+
+import "rillbox/supervisor/job"
+
+// The files that clang reads of a workspace.
+var cSources = []string{".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".h++", ".inc", ".inl", ".ipp", ".def", ".txt"}
+
+var c = language{
+	LanguageInfo: job.LanguageInfo{
+		Name: "c", Title: "C", Aliases: []string{"clang", "gcc", "cc"}, Extensions: []string{".c"}, Interpreters: []string{"tcc"},
+		How: how,
+	},
+	version:       "clang 22.0.0",
+	guest:         "native",
+	compiler:      "clang",
+	compilerFlags: []string{"--liftoff-only"},
+	sources:       cSources,
+	parts:         []string{"@yowasp/clang"},
+}
+
+var cpp = language{
+	LanguageInfo: job.LanguageInfo{
+		Name: "cpp", Title: "C++", Aliases: []string{"c++", "clang++", "clangpp", "g++", "cxx"}, Extensions: []string{".cpp", ".cc", ".cxx", ".c++"},
+		How: how,
+	},
+	version:       "clang 22.0.0",
+	guest:         "native",
+	compiler:      "clang",
+	compilerFlags: []string{"--liftoff-only"},
+	sources:       cSources,
+	parts:         []string{"@yowasp/clang"},
+}
