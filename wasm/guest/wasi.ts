@@ -173,7 +173,6 @@ function fail(code: string): never {
 
 export function makeWasi(options: Options): Wasi {
   const { host } = options;
-  const { files } = host;
   const encodeAll = (texts: string[]) =>
     texts.map((text) => encoder.encode(`${text.replaceAll("\0", "")}\0`));
   const argv = encodeAll(options.argv);
@@ -429,7 +428,7 @@ export function makeWasi(options: Options): Wasi {
   function statOf(fd: number): Stat {
     const it = descriptor(fd);
     if (it.standard !== undefined) return statOfStream(it.standard);
-    return it.file ? it.file.stat() : files.stat(it.path!);
+    return it.file ? it.file.stat() : host.files.stat(it.path!);
   }
 
   const functions = {
@@ -528,7 +527,7 @@ export function makeWasi(options: Options): Wasi {
       if (it.standard !== undefined) return;
       const [a, m] = times(() => statOf(fd), atime, mtime, flags);
       if (it.file) it.file.setTimes(a, m);
-      else files.setTimes(it.path!, a, m);
+      else host.files.setTimes(it.path!, a, m);
     },
 
     fd_pread(
@@ -611,7 +610,9 @@ export function makeWasi(options: Options): Wasi {
       if (it.path === undefined) return fail("ENOTDIR");
       const buffer = bytes(address, length);
       place(done, 4);
-      if (cookie === 0n || !it.entries) it.entries = entriesOf(files, it.path);
+      if (cookie === 0n || !it.entries) {
+        it.entries = entriesOf(host.files, it.path);
+      }
       let at = 0;
       const head = new DataView(new ArrayBuffer(24));
       const copy = (part: Uint8Array) => {
@@ -623,7 +624,7 @@ export function makeWasi(options: Options): Wasi {
       for (let i = from; i < it.entries.length && at < buffer.length; i++) {
         const { name, kind, path } = it.entries[i]!;
         head.setBigUint64(0, BigInt(i + 1), true);
-        head.setBigUint64(8, BigInt(inoOf(files, path, i)), true);
+        head.setBigUint64(8, BigInt(inoOf(host.files, path, i)), true);
         head.setUint32(16, name.length, true);
         head.setUint32(20, FILETYPE[kind], true);
         copy(new Uint8Array(head.buffer));
@@ -660,7 +661,7 @@ export function makeWasi(options: Options): Wasi {
     },
 
     path_create_directory(fd: number, path: number, length: number) {
-      files.mkdir(pathAt(fd, path, length));
+      host.files.mkdir(pathAt(fd, path, length));
     },
 
     path_filestat_get(
@@ -670,7 +671,10 @@ export function makeWasi(options: Options): Wasi {
       length: number,
       address: number,
     ) {
-      const stat = files.stat(pathAt(fd, path, length), (flags & FOLLOW) !== 0);
+      const stat = host.files.stat(
+        pathAt(fd, path, length),
+        (flags & FOLLOW) !== 0,
+      );
       putStat(address, stat);
     },
 
@@ -685,9 +689,9 @@ export function makeWasi(options: Options): Wasi {
     ) {
       const at = pathAt(fd, path, length);
       const follow = (flags & FOLLOW) !== 0;
-      const stat = files.stat(at, follow);
+      const stat = host.files.stat(at, follow);
       if (stat.kind === "symlink") fail("ENOTSUP");
-      files.setTimes(at, ...times(() => stat, atime, mtime, which));
+      host.files.setTimes(at, ...times(() => stat, atime, mtime, which));
     },
 
     path_link() {
@@ -718,23 +722,23 @@ export function makeWasi(options: Options): Wasi {
         flags: fdflags & ALL_FLAGS,
         position: 0,
       };
-      const isDirectory = kindAt(files, at, follow) === "directory";
+      const isDirectory = kindAt(host.files, at, follow) === "directory";
       if (isDirectory || flags & O_DIRECTORY) {
         if (flags & O_CREAT && flags & O_EXCL) fail("EEXIST");
         const writes = (rights & FD_WRITE) !== 0n || (flags & O_TRUNC) !== 0;
         if (writes && !(flags & O_DIRECTORY)) fail("EISDIR");
-        const { kind } = files.stat(at, follow);
+        const { kind } = host.files.stat(at, follow);
         if (kind !== "directory") {
           fail(kind === "symlink" ? "ELOOP" : "ENOTDIR");
         }
-        const path = files.realPath(at);
+        const path = host.files.realPath(at);
         set32(address, add({ ...common, path, rights: rights & ~FD_WRITE }));
         return;
       }
       const write = (rights & (FD_WRITE | FD_ALLOCATE | FD_SET_SIZE)) !== 0n;
       const append = (fdflags & APPEND) !== 0;
       if (open.filter((it) => it).length >= MOST_FILES) fail("EMFILE");
-      const file = files.open(at, {
+      const file = host.files.open(at, {
         read: (rights & FD_READ) !== 0n || !write,
         write: write && !append,
         append: write && append,
@@ -762,7 +766,9 @@ export function makeWasi(options: Options): Wasi {
       size: number,
       done: number,
     ) {
-      const target = encoder.encode(files.readLink(pathAt(fd, path, length)));
+      const target = encoder.encode(
+        host.files.readLink(pathAt(fd, path, length)),
+      );
       const buffer = bytes(address, size);
       const n = Math.min(target.length, buffer.length);
       buffer.set(target.subarray(0, n));
@@ -770,7 +776,7 @@ export function makeWasi(options: Options): Wasi {
     },
 
     path_remove_directory(fd: number, path: number, length: number) {
-      files.rmdir(pathAt(fd, path, length));
+      host.files.rmdir(pathAt(fd, path, length));
     },
 
     path_rename(
@@ -781,7 +787,10 @@ export function makeWasi(options: Options): Wasi {
       to: number,
       toLength: number,
     ) {
-      files.rename(pathAt(fd, from, fromLength), pathAt(toFd, to, toLength));
+      host.files.rename(
+        pathAt(fd, from, fromLength),
+        pathAt(toFd, to, toLength),
+      );
     },
 
     path_symlink(
@@ -791,11 +800,11 @@ export function makeWasi(options: Options): Wasi {
       path: number,
       length: number,
     ) {
-      files.symlink(text(target, targetLength), pathAt(fd, path, length));
+      host.files.symlink(text(target, targetLength), pathAt(fd, path, length));
     },
 
     path_unlink_file(fd: number, path: number, length: number) {
-      files.unlink(pathAt(fd, path, length));
+      host.files.unlink(pathAt(fd, path, length));
     },
 
     poll_oneoff(given: number, events: number, count: number, done: number) {
