@@ -185,8 +185,14 @@ function cutOff(imports: Imports): void {
     wasm_shutdown: failed,
     __syscall_statfs64: () => ENOSYS,
     js_wasm_trace: none,
+    getcontext() {
+      throw new Unsupported("Fibers are not supported here");
+    },
   });
 }
+
+/** What a program did that this build of PHP has not. */
+class Unsupported extends Error {}
 
 /**
  * Leaves room for the environment, which PHP's C library reads when it is loaded, and
@@ -243,10 +249,13 @@ async function run(program: Program, host: Host): Promise<number> {
 function endOf(thrown: unknown): number {
   const { status } = thrown as { status?: number };
   if (status !== undefined) return status;
-  if (!(thrown instanceof RangeError)) throw thrown;
-  streams.stderr(encoder.encode(
-    "\nFatal error: Maximum call stack size reached. Infinite recursion?\n",
-  ));
+  const why = thrown instanceof RangeError
+    ? "Maximum call stack size reached. Infinite recursion?"
+    : thrown instanceof Unsupported
+    ? thrown.message
+    : undefined;
+  if (why === undefined) throw thrown;
+  streams.stderr(encoder.encode(`\nFatal error: ${why}\n`));
   return 255;
 }
 
