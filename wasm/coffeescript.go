@@ -4,13 +4,14 @@ import "rillbox/supervisor/job"
 
 var coffeescript = language{
 	LanguageInfo: job.LanguageInfo{
-		Name: "coffeescript", Title: "CoffeeScript", Aliases: []string{"coffee"}, Extensions: []string{".coffee", ".litcoffee"},
+		Name: "coffeescript", Title: "CoffeeScript", Aliases: []string{"coffee", "coffee-script"}, Extensions: []string{".coffee", ".litcoffee"},
 		How:    how,
-		Banner: "CoffeeScript ${coffeescript}", Prompt: "coffee> ", More: "  ", Exits: []string{"exit()", "quit()"},
+		Banner: "CoffeeScript ${coffeescript}", Prompt: "coffee> ", More: "......> ", Exits: []string{"exit()", "quit()", "process.exit()"},
 	},
 	version:    "2.7.0",
 	compiler:   "coffee",
+	sources:    []string{".coffee", ".litcoffee"},
 	translates: true,
-	sources:    []string{".coffee", ".litcoffee", ".md"},
 	parts:      []string{"coffeescript"},
+	keepsState: true,
 }

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"rillbox/deno"
 	"rillbox/deno/binary"
@@ -38,10 +37,9 @@ type Engine struct {
 	mu    sync.Mutex
 	known map[job.Language]runtime
 	warm  []warm // the last used last
-	jobs  sync.WaitGroup
-
-	scripts func() (*deno.Engine, error) // runs translated programs; makes it when it is first wanted
-	closing atomic.Pointer[deno.Engine]
+	// scripts runs what becomes JavaScript; nil until there is some.
+	scripts *deno.Engine
+	jobs    sync.WaitGroup
 }
 
 // runtime is all that programs of one language need on this machine.
@@ -67,22 +65,20 @@ func New(o Options) (*Engine, error) {
 	if _, err := grantedPaths(o.Permissions); err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}
-	e.scripts = sync.OnceValues(e.newScripts)
-	return e, nil
+	return &Engine{o: o, walls: walls, known: map[job.Language]runtime{}}, nil
 }
 
 // Close ends the children that wait for programs; others don't outlive their runs.
 func (e *Engine) Close() {
 	e.mu.Lock()
-	pools := e.warm
+	pools, scripts := e.warm, e.scripts
 	e.warm = nil
 	e.mu.Unlock()
 	for _, w := range pools {
 		w.pool.Close()
 	}
 	e.jobs.Wait()
-	if scripts := e.closing.Load(); scripts != nil {
+	if scripts != nil {
 		scripts.Close()
 	}
 }
@@ -102,12 +98,22 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ..
 	return nil
 }
 
-// Install says that there are no packages for these languages.
-func (e *Engine) Install(_ context.Context, p job.Program, _ func(job.Event)) ([]job.Package, error) {
-	if len(p.Packages) == 0 {
+// Install fetches packages of npm's for languages that become JavaScript; for others there
+// are none.
+func (e *Engine) Install(ctx context.Context, p job.Program, emit func(job.Event)) ([]job.Package, error) {
+	l := rowOf(p.Language)
+	switch {
+	case len(p.Packages) == 0:
 		return nil, nil
+	case !l.translates:
+		return nil, errNoPackages(l, p.Packages)
 	}
-	return nil, errNoPackages(rowOf(p.Language), p.Packages)
+	scripts, err := e.script()
+	if err != nil {
+		return nil, err
+	}
+	p.Language = job.JavaScript
+	return scripts.Install(ctx, p, emit)
 }
 
 func errNoPackages(l language, packages []string) error {

@@ -31,7 +31,9 @@ type language struct {
 }
 
 // rows are the engine's languages, each in a file of its own.
-var rows = []language{c, coffeescript, cpp, lua, php, prolog, quickjs}
+var rows = []language{
+	c, coffeescript, cpp, lua, php, prolog, quickjs, r, ruby, sql,
+}
 
 // how is what models are told of all of them.
 const how = "The other languages are WebAssembly, with their standard libraries and no packages, fetched at their first run: " +

@@ -4,8 +4,12 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
 	"rillbox/cache"
 	"rillbox/cache/egress"
@@ -38,7 +42,14 @@ const partKind = "part"
 // maxPart is how large a part's tarball may be unpacked, in bytes; the largest has 140 MB.
 const maxPart = 400 << 20
 
-func (p part) key(name string) string { return name + "@" + p.Version + " " + p.SHA512 }
+// key is the cache's: what a part holds is decided by its tarball and the list of its files.
+func (p part) key(name string) string {
+	hash := sha256.New()
+	for _, file := range slices.Sorted(maps.Keys(p.Files)) {
+		fmt.Fprintln(hash, file, p.Files[file])
+	}
+	return fmt.Sprintf("%s@%s %s %x", name, p.Version, p.SHA512[:16], hash.Sum(nil)[:16])
+}
 
 // part gives the directory of a part, fetched if need be.
 func (e *Engine) part(ctx context.Context, name string, tell func(stage string, done, total int64)) (string, error) {

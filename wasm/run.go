@@ -42,6 +42,9 @@ type request struct {
 // Run runs one program in one fresh process.
 func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	l := rowOf(p.Language)
+	if l.translates {
+		return e.runTranslated(ctx, l, p, streams)
+	}
 	permissions, err := e.check(l, p)
 	if err != nil {
 		return job.Result{}, err
@@ -62,9 +65,6 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 			return *cmp.Or(failed, &job.Result{}), err
 		}
 		r.Compiled = made.module
-	}
-	if l.translates {
-		return e.runTranslated(ctx, made, p, streams)
 	}
 	if p.FetchOnly {
 		return job.Result{Status: job.Completed, Installing: time.Since(began)}, nil

@@ -23,13 +23,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 		return nil, job.Refuse("%v", err)
 	}
 	if l.translates {
-		scripts, err := e.scripts()
-		if err != nil {
-			return nil, err
-		}
-		o.Language = job.JavaScript
-		inner, err := scripts.OpenSession(ctx, o, emit)
-		return &translatedSession{inner, e, l}, err
+		return e.openTranslated(ctx, l, o, emit)
 	}
 	if !l.keepsState {
 		return &filesSession{e: e, options: o, ended: make(chan struct{})}, nil

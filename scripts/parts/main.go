@@ -3,7 +3,8 @@
 //	go run ./scripts/parts NAME VERSION LICENSE PATTERN...
 //
 // It fetches the package from the registry of npm's configuration (npm must be installed),
-// and notes its hash and size, and the hash of each file that matches a pattern. The file
+// and notes its hash and size, and the hash of each file that matches a pattern (DIR/... is
+// all below a directory). The file
 // is to be read before it is committed: "latest" is not to be trusted, nor is a version
 // that nobody has looked at.
 package main
@@ -109,7 +110,7 @@ func (p *part) add(tarball []byte, patterns []string) error {
 		}
 		_, name, _ := strings.Cut(header.Name, "/")
 		for _, pattern := range patterns {
-			if ok, err := path.Match(pattern, name); err != nil {
+			if ok, err := matches(pattern, name); err != nil {
 				return err
 			} else if ok && header.Typeflag == tar.TypeReg {
 				hash := sha256.New()
@@ -127,4 +128,12 @@ func (p *part) add(tarball []byte, patterns []string) error {
 		}
 	}
 	return nil
+}
+
+// matches is path.Match, but that "dir/..." is all below a directory.
+func matches(pattern, name string) (bool, error) {
+	if dir, all := strings.CutSuffix(pattern, "..."); all {
+		return strings.HasPrefix(name, dir), nil
+	}
+	return path.Match(pattern, name)
 }

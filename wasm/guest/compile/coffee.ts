@@ -110,10 +110,10 @@ function withPlaces(
 
 if (import.meta.main) {
   await serveTranslation(async ({ parts }) => {
-    // It asks for variables, which it is not permitted.
-    Object.defineProperty(globalThis, "process", { value: undefined });
     const at =
       `${parts.coffeescript}/lib/coffeescript-browser-compiler-modern/coffeescript.js`;
+    // It asks for variables of the environment, of which there are none.
+    Object.defineProperty(globalThis, "process", { value: { env: {} } });
     const { default: compiler } = await import(`file://${at}`);
     return (sources) => translate(compiler, sources);
   });
