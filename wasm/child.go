@@ -26,6 +26,7 @@ const (
 	// codeMemory is left of a program's memory for what V8 compiles while it runs, so that a
 	// full WebAssembly memory ends in the language's own error before we end the child.
 	codeMemory = 64 << 20
+	minHeap    = 64 << 20    // that every runtime can start with, in bytes
 	wirePath   = "/dev/fd/3" // where a child opens its frames
 )
 
@@ -33,6 +34,7 @@ const (
 type childOptions struct {
 	module      string // of the guest's files, without its extension
 	flags       []string
+	heap        int64 // bytes of WebAssembly's memory that its runtime has at its start
 	permissions permission.Permissions
 	// workspace is a directory that the guest may read and, unless readOnly, write; empty
 	// means one of its own, which goes with the child. bare means that it has none at all.
@@ -119,7 +121,7 @@ func (e *Engine) startChild(rt runtime, o childOptions) (child *sandbox.Child, e
 	}
 	flags := []string{
 		"run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--node-modules-dir=none", "--no-remote", "--no-npm", "--no-code-cache",
-		"--v8-flags=" + strings.Join(append(e.memoryFlags(), o.flags...), ","),
+		"--v8-flags=" + strings.Join(append(e.memoryFlags(o.heap), o.flags...), ","),
 	}
 	env := []string{
 		"NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_NO_PACKAGE_JSON=1", "LANG=C.UTF-8", "MALLOC_TRIM_THRESHOLD_=1048576",
@@ -146,10 +148,10 @@ func (e *Engine) startChild(rt runtime, o childOptions) (child *sandbox.Child, e
 }
 
 // memoryFlags bound V8's and WebAssembly's memory.
-func (e *Engine) memoryFlags() []string {
+func (e *Engine) memoryFlags(heap int64) []string {
 	memory := e.o.Limits.Memory
 	return []string{
-		fmt.Sprintf("--wasm-max-mem-pages=%d", max(startMemory/2+memory-min(memory/4, codeMemory), 64<<20)/wasmPage),
+		fmt.Sprintf("--wasm-max-mem-pages=%d", max(heap+memory-min(memory/4, codeMemory), minHeap)/wasmPage),
 		fmt.Sprintf("--max-old-space-size=%d", max(memory>>20, 64)),
 	}
 }

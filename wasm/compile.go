@@ -101,7 +101,7 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 // compileIn runs the compiler in a child of its own, which sees nothing but what it is
 // given, and writes the module in place of frames.
 func (e *Engine) compileIn(ctx context.Context, rt runtime, l language, p job.Program, r request, module, words io.Writer, streams job.Streams) (result job.Result, err error) {
-	child, err := e.startChild(rt, childOptions{module: l.compiler, flags: l.compilerFlags, permissions: permission.Permissions{}, bare: true})
+	child, err := e.startChild(rt, childOptions{module: l.compiler, flags: l.compilerFlags, heap: startMemory, permissions: permission.Permissions{}, bare: true})
 	if err != nil {
 		return result, err
 	}

@@ -24,6 +24,9 @@ type language struct {
 	parts []string
 	// flags are V8's, of the child that runs programs.
 	flags, compilerFlags []string
+	// heap is how many bytes of WebAssembly's memory the runtime has at its start; 0 stands
+	// for some.
+	heap int64
 	// keepsState says that the cells of a session run in one process. Others keep files.
 	keepsState bool
 	// calls says that its programs may run programs in other languages; see beside.go.

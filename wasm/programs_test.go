@@ -33,6 +33,7 @@ func newTestEngine(t *testing.T, env ...string) *Engine {
 	t.Helper()
 	limits := job.DefaultLimits()
 	limits.Timeout, limits.MaxTimeout = 2*time.Minute, 5*time.Minute
+	limits.Stdout = 16 << 20
 	e, err := New(Options{deno.Options{Cache: cachetest.Open(t), Limits: limits, Env: env}})
 	if err != nil {
 		t.Fatal(err)

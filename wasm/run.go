@@ -70,7 +70,7 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 		return job.Result{Status: job.Completed, Installing: time.Since(began)}, nil
 	}
 	o := childOptions{
-		module: l.guest, flags: l.flags, permissions: permissions,
+		module: l.guest, flags: l.flags, heap: l.heap, permissions: permissions,
 		workspace: p.Workspace, readOnly: p.ReadOnly, combined: p.Combined, session: l.calls,
 	}
 	if l.calls {

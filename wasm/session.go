@@ -33,7 +33,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 		return nil, err
 	}
 	w, err := e.startWorker(rt, childOptions{
-		module: l.guest, flags: l.flags, permissions: permissions, workspace: o.Workspace, readOnly: o.ReadOnly, session: true,
+		module: l.guest, flags: l.flags, heap: l.heap, permissions: permissions, workspace: o.Workspace, readOnly: o.ReadOnly, session: true,
 	})
 	if err != nil {
 		return nil, err

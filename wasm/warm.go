@@ -23,7 +23,7 @@ type warm struct {
 
 // ahead is what children of a language are started with ahead of their programs.
 func (e *Engine) ahead(l language) childOptions {
-	return childOptions{module: l.guest, flags: l.flags, permissions: e.o.Permissions, session: l.calls, ahead: true}
+	return childOptions{module: l.guest, flags: l.flags, heap: l.heap, permissions: e.o.Permissions, session: l.calls, ahead: true}
 }
 
 // take gives a child that fits, one that was started ahead if there is one. ended must be
