@@ -87,13 +87,19 @@ module RubyVM::Rillbox
     end
 
     def unfinished(text)
-      RubyVM::InstructionSequence.compile(text)
+      RubyVM::InstructionSequence.compile_prism(text)
       "false"
     rescue SyntaxError => error
-      # Its first complaint is in the text, or it is that the text ends.
-      error.message.match?(/\A[^\n]*(?:unexpected end-of-input|unterminated|can't find string|embedded document meets end of file)/).to_s
+      # Nothing is wrong with it but that it ends.
+      ends = /unexpected end-of-input|unterminated|embedded document meets end of file/
+      (error.message.match?(ends) && !error.message.include?("ignoring it")).to_s
     rescue Exception
       "false"
+    end
+
+    def utf8(text)
+      return text unless String === text && text.encoding != Encoding::UTF_8
+      text.dup.force_encoding("UTF-8").freeze
     end
 
     private
@@ -103,7 +109,7 @@ module RubyVM::Rillbox
       own = File.binread(file).b == code.b rescue own = false
       code = postponed(code)
       if own && code.equal?(@as_given)
-        compiled = RubyVM::InstructionSequence.compile_file(file)
+        compiled = RubyVM::InstructionSequence.compile_file_prism(file)
         -> { compiled.eval }
       else
         -> { TOPLEVEL_BINDING.eval(code, file, 1) }
@@ -286,6 +292,13 @@ module RubyVM::Rillbox
   NoForm = Class.new(StandardError)
   Form = Struct.new(:text)
 end
+
+# The C library has no locale here, so that Ruby takes the environment for bytes.
+ENV.singleton_class.prepend(Module.new {
+  def [](name) = RubyVM::Rillbox.utf8(super)
+  def fetch(...) = RubyVM::Rillbox.utf8(super)
+  def to_h(...) = super.transform_values { |value| RubyVM::Rillbox.utf8(value) }
+})
 
 module Kernel
   def at_exit(&block)
