@@ -47,7 +47,7 @@ type Imports = Record<string, Record<string, (...args: number[]) => unknown>>;
 const KEPT = 64 << 10;
 
 /** What a program's stacks may have together, in the form of Prolog's option. */
-const STACKS = "256m";
+const STACKS = "512m";
 
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
