@@ -46,7 +46,8 @@ func newTestEngine(t *testing.T, env ...string) *Engine {
 // program with the files beside it: main.* is the program; args, stdin and env (lines) are
 // given to it; stdout is what it must print, each line of stderr what must be in its
 // standard error; status is how it must end ("failed 3"), error the error's name and what
-// must be in its message, and out/NAME the content of a file that it must leave.
+// must be in its message, and out/NAME the content of a file that it must leave
+// (the last newline may be missing).
 func TestPrograms(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {
@@ -135,7 +136,7 @@ func runProgram(t *testing.T, name job.Language, file string) {
 		}
 	}
 	for name, want := range out {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want && string(got)+"\n" != want {
 			t.Errorf("it left %s as %q (%v), want %q", name, shortened(got), err, want)
 		}
 	}
