@@ -44,6 +44,7 @@ export function cc1(
     flags.optimize,
     "-disable-free",
     "-clear-ast-before-backend",
+    "-disable-llvm-verifier",
     ...["-main-file-name", name],
     ...["-mrelocation-model", "static"],
     "-mframe-pointer=none",
@@ -78,11 +79,11 @@ export function cc1(
       ...["-target-feature", "+reference-types"],
       ...["-mllvm", "-wasm-use-legacy-eh=false"],
       ...["-mllvm", "-wasm-enable-sjlj"],
+      "-exception-model=wasm",
     );
   }
   if (flags.unwinding === "exceptions") {
     args.push(
-      "-exception-model=wasm",
       ...["-mllvm", "-wasm-enable-eh"],
       "-fcxx-exceptions",
       "-fexceptions",
@@ -96,7 +97,8 @@ export function cc1(
   }
   include("/usr/include");
   include("/usr/include/wasm32-wasip1");
-  if (header !== undefined && header !== "make") {
+  if (header === "make") args.push("-fpch-instantiate-templates");
+  else if (header !== undefined) {
     args.push("-include-pch", header);
   }
   args.push(

@@ -79,7 +79,7 @@ const RENAMED: Record<string, string[]> = {
 };
 
 /** The checks of every program: they cost next to nothing, and tell of what would else be silent. */
-const DEFAULT_CHECKS = [
+export const DEFAULT_CHECKS = [
   "array-bounds",
   "integer-divide-by-zero",
   "null",
@@ -308,6 +308,9 @@ function readStandard(language: Language, name: string): string {
   const c =
     /^(c|gnu)(89|90|99|9x|11|1x|17|18|2x|23|2y)$|^iso9899:(1990|1999|2011|2017|2018|2024)$/;
   const cxx = /^(c|gnu)\+\+(98|03|0x|11|1y|14|1z|17|2a|20|2b|23|2c|26)$/;
+  // Of C++ the headers are read ahead with GNU's extensions, which change no program
+  // that does without them.
+  if (/^c\+\+23$/.test(name) && language === "c++") return "gnu++23";
   if ((language === "c" ? c : cxx).test(name)) return name;
   if ((language === "c" ? cxx : c).test(name)) {
     throw new OptionError(

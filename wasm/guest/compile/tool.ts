@@ -19,8 +19,11 @@ const EBADF = 8,
   ESPIPE = 70;
 const DIRECTORY = 3, REGULAR = 4, CHARACTER = 2;
 
-/** Where the content of a file comes from that is read once it is wanted. */
-export type Source = () => Uint8Array;
+/** A file that is read once it is wanted. */
+export interface Source {
+  size: number;
+  read(): Uint8Array;
+}
 
 /** Files by their absolute paths. */
 export class Tree {
@@ -30,8 +33,8 @@ export class Tree {
   /** A file's content, or undefined. */
   get(path: string): Uint8Array | undefined {
     const content = this.#files.get(path);
-    if (typeof content !== "function") return content;
-    const bytes = content();
+    if (content === undefined || content instanceof Uint8Array) return content;
+    const bytes = content.read();
     this.#files.set(path, bytes);
     return bytes;
   }
@@ -51,6 +54,12 @@ export class Tree {
 
   has(path: string): boolean {
     return this.#files.has(path);
+  }
+
+  /** A file's size in bytes, or undefined. */
+  size(path: string): number | undefined {
+    const content = this.#files.get(path);
+    return content instanceof Uint8Array ? content.length : content?.size;
   }
 
   isDirectory(path: string): boolean {
@@ -346,9 +355,9 @@ export function runTool(
         writeStat(stat, DIRECTORY, path, 0);
         return 0;
       }
-      const content = tree.get(path);
-      if (!content) return ENOENT;
-      writeStat(stat, REGULAR, path, content.length);
+      const size = tree.size(path);
+      if (size === undefined) return ENOENT;
+      writeStat(stat, REGULAR, path, size);
       return 0;
     },
     path_link: () => ENOTSUP,

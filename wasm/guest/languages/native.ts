@@ -15,12 +15,17 @@ import { Pace } from "../native/pace.ts";
 // Taken of all frames: by few of them an endless recursion is not known.
 Error.stackTraceLimit = 100;
 
+/** How many characters of standard error are looked at for why a program ended. */
+const LAST = 2000;
+const decoder = new TextDecoder();
+
 const native: Language = {
   prepare() {},
   async run(program: Program, host: Host): Promise<number> {
     const bytes = program.compiled!;
     const module = new WebAssembly.Module(bytes as Uint8Array<ArrayBuffer>);
     const out = new Pace(host.stdout);
+    let last = "";
     const { instance, start } = await instantiate(module, {
       argv: [program.file.replace(/\.[^./]*$/, ""), ...program.args],
       env: program.env,
@@ -33,6 +38,7 @@ const native: Language = {
         stdout: (bytes) => out.write(bytes),
         stderr(bytes) {
           out.flush();
+          last = (last + decoder.decode(bytes.subarray(-LAST))).slice(-LAST);
           host.stderr(bytes);
         },
       },
@@ -40,7 +46,7 @@ const native: Language = {
     try {
       return start();
     } catch (thrown) {
-      const end = describe(thrown, bytes);
+      const end = describe(thrown, bytes, last);
       if (end === undefined) throw thrown;
       try {
         (instance.exports.rillbox_flush as () => void)();

@@ -29,8 +29,15 @@ const MOST_FRAMES = 30;
 const ENDS =
   /^(abort|__abort_message|abort_message|std::__\w+::__libcpp_verbose_abort.*|std::__terminate.*|std::terminate\(\)|__assert_fail|raise|core_handler|terminate_handler|__cxa_\w+|__clang_call_terminate|__wrap___main_void|__ubsan_.*|end|demangling_terminate_handler\(\)|undefined_weak:.*)$/;
 
-/** Describes the end of a program; undefined if what was thrown is no trap. */
-export function describe(thrown: unknown, module: Uint8Array): End | undefined {
+/**
+ * Describes the end of a program; undefined if what was thrown is no trap. The last of
+ * what it wrote to standard error has the C and C++ libraries' words about it.
+ */
+export function describe(
+  thrown: unknown,
+  module: Uint8Array,
+  words: string,
+): End | undefined {
   let [name, message, code] = ["", "", 0];
   if (isUncaught(thrown)) {
     return {
@@ -71,9 +78,9 @@ export function describe(thrown: unknown, module: Uint8Array): End | undefined {
       BAD_ARITHMETIC,
     ];
   } else if (frames.some(({ name }) => name.startsWith("__ubsan_handle_"))) {
-    [name, message, code] = checked(frames);
+    [name, message, code] = checked(frames, words);
   } else if (frames.some((frame) => ENDS.test(frame.name))) {
-    [name, message, code] = ["Abort", why(frames), ABORTED];
+    [name, message, code] = [...why(frames, words), ABORTED];
   } else {
     [name, message, code] = [
       "IllegalInstruction",
@@ -113,7 +120,10 @@ function framesOf(stack: string): Frame[] {
     /^\s+at (?:(.*) \()?wasm:\/\/[^)]*wasm-function\[(\d+)\]:0x([0-9a-f]+)\)?$/gm;
   for (const [, name, index, offset] of stack.matchAll(line)) {
     frames.push({
-      name: (name ?? `function ${index}`).replace(/^\w+\.wasm\./, ""),
+      name: (name ?? `function ${index}`).replace(/^\w+\.wasm\./, "").replace(
+        /^__(original_main|main_argc_argv)$/,
+        "main",
+      ),
       offset: parseInt(offset!, 16),
     });
   }
@@ -163,22 +173,34 @@ const CHECKS: [RegExp, string, string, number][] = [
   ],
 ];
 
-function checked(frames: Frame[]): [string, string, number] {
+function checked(frames: Frame[], words: string): [string, string, number] {
   const handler =
     frames.find(({ name }) => name.startsWith("__ubsan_handle_"))!.name;
+  const said = /: runtime error: (.*)$/m.exec(words)?.[1];
   for (const [pattern, name, message, code] of CHECKS) {
-    if (pattern.test(handler)) return [name, message, code];
+    if (pattern.test(handler)) return [name, said ?? message, code];
   }
-  return ["UndefinedBehavior", "a check of -fsanitize failed", ABORTED];
+  return ["UndefinedBehavior", said ?? "a check of -fsanitize failed", ABORTED];
 }
 
-function why(frames: Frame[]): string {
-  const has = (name: RegExp) => frames.some((frame) => name.test(frame.name));
-  if (has(/^__assert_fail$/)) return "an assertion failed";
-  if (has(/verbose_abort/)) return "a check of the C++ library failed";
-  if (has(/terminate|__wrap___main_void/)) return "std::terminate() was called";
-  if (has(/^(raise|core_handler|terminate_handler)$/)) {
-    return "the program raised a signal";
+/** The name and the message of an end by abort(). */
+function why(frames: Frame[], words: string): [string, string] {
+  const exception =
+    /^libc\+\+abi: terminating due to uncaught exception of type ([^\n]*?)(?:: (.*))?$/ms
+      .exec(words);
+  if (exception) {
+    return [exception[1]!, exception[2]?.trimEnd() ?? "it was not caught"];
   }
-  return "abort() was called";
+  const has = (name: RegExp) => frames.some((frame) => name.test(frame.name));
+  const said =
+    /^(?:.*Assertion failed:|.*libc\+\+ Hardening assertion|.*runtime error:).*$/m
+      .exec(words)?.[0];
+  if (has(/assert|verbose_abort|hardening/) && said) return ["Abort", said];
+  if (has(/terminate|__wrap___main_void/)) {
+    return ["Abort", "std::terminate() was called"];
+  }
+  if (has(/^(raise|core_handler|terminate_handler)$/)) {
+    return ["Abort", "the program raised a signal"];
+  }
+  return ["Abort", "abort() was called"];
 }
