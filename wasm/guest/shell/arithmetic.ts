@@ -32,7 +32,8 @@ export function evaluate(text: string, cells: Cells, depth = 0): bigint {
 
 const wrap = (n: bigint) => BigInt.asIntN(64, n);
 
-const OPERATORS = /^(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*\/%&^|]=|[-+*\/%&^|<>=!~?:,()])/;
+const OPERATORS =
+  /^(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*\/%&^|]=|[-+*\/%&^|<>=!~?:,()])/;
 /** From loose to tight. */
 const LEVELS: string[][] = [
   ["|"],
@@ -51,7 +52,11 @@ function parse(text: string): Run {
     while (at < text.length && /\s/.test(text[at]!)) at++;
   };
   const fail = (message: string, from = at): never => {
-    throw new ArithmeticError(`${text.trimStart()}: ${message} (error token is "${text.slice(from) || " "}")`);
+    throw new ArithmeticError(
+      `${text.trimStart()}: ${message} (error token is "${
+        text.slice(from) || " "
+      }")`,
+    );
   };
   const peek = (): string | undefined => {
     blanks();
@@ -78,12 +83,17 @@ function parse(text: string): Run {
     const cell = variable();
     if (cell !== undefined) {
       const op = peek();
-      const assign = op === "=" || op !== undefined && /^(\*|\/|%|\+|-|<<|>>|&|\^|\|)=$/.test(op) ? op : undefined;
+      const assign = op === "=" ||
+          op !== undefined && /^(\*|\/|%|\+|-|<<|>>|&|\^|\|)=$/.test(op)
+        ? op
+        : undefined;
       if (assign !== undefined) {
         at += assign.length;
         const value = assignment();
         const { name, index } = cell;
-        const binary = assign === "=" ? undefined : operation(assign.slice(0, -1));
+        const binary = assign === "="
+          ? undefined
+          : operation(assign.slice(0, -1));
         return (c, d) => {
           let n = value(c, d);
           if (binary !== undefined) n = binary(read(c, name, index, d), n);
@@ -137,7 +147,9 @@ function parse(text: string): Run {
         ? (c, d) => {
           const [x, y] = [a(c, d), b(c, d)];
           if (y === 0n) {
-            throw new ArithmeticError(`${text.trimStart()}: division by 0 (error token is "${token}")`);
+            throw new ArithmeticError(
+              `${text.trimStart()}: division by 0 (error token is "${token}")`,
+            );
           }
           return f(x, y);
         }
@@ -152,7 +164,11 @@ function parse(text: string): Run {
     return (c, d) => {
       let [base, n] = [left(c, d), right(c, d)];
       if (n < 0n) {
-        throw new ArithmeticError(`${text.trimStart()}: exponent less than 0 (error token is "${token || " "}")`);
+        throw new ArithmeticError(
+          `${text.trimStart()}: exponent less than 0 (error token is "${
+            token || " "
+          }")`,
+        );
       }
       let result = 1n;
       for (; n > 0n; n >>= 1n) {
@@ -209,7 +225,13 @@ function parse(text: string): Run {
       return () => value as bigint;
     }
     const cell = variable();
-    if (cell === undefined) return fail(at >= text.length ? "syntax error: operand expected" : "syntax error: operand expected");
+    if (cell === undefined) {
+      return fail(
+        at >= text.length
+          ? "syntax error: operand expected"
+          : "syntax error: operand expected",
+      );
+    }
     const { name, index } = cell;
     const op = peek();
     if (op === "++" || op === "--") {
@@ -247,16 +269,31 @@ function parse(text: string): Run {
   blanks();
   if (at < text.length) {
     const op = peek();
-    fail(op === "=" ? "attempted assignment to non-variable" : op !== undefined && op !== "(" && op !== ")" && op !== ":" ? "syntax error: operand expected" : "syntax error in expression");
+    fail(
+      op === "="
+        ? "attempted assignment to non-variable"
+        : op !== undefined && op !== "(" && op !== ")" && op !== ":"
+        ? "syntax error: operand expected"
+        : "syntax error in expression",
+    );
   }
   return run;
 }
 
-function read(cells: Cells, name: string, index: string | undefined, depth: number): bigint {
+function read(
+  cells: Cells,
+  name: string,
+  index: string | undefined,
+  depth: number,
+): bigint {
   const text = cells.get(name, index);
   if (text === "") return 0n;
   if (/^-?(0|[1-9][0-9]{0,17})$/.test(text)) return BigInt(text);
-  if (depth > MAX_DEPTH) throw new ArithmeticError(`${text}: expression recursion level exceeded (error token is "${text}")`);
+  if (depth > MAX_DEPTH) {
+    throw new ArithmeticError(
+      `${text}: expression recursion level exceeded (error token is "${text}")`,
+    );
+  }
   return evaluate(text, cells, depth + 1);
 }
 
@@ -277,7 +314,9 @@ function integer(text: string): bigint | string {
   }
   let n = 0n;
   for (const c of digits) {
-    let digit = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_".indexOf(c);
+    let digit =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_"
+        .indexOf(c);
     if (base <= 36 && digit >= 36) digit -= 26;
     if (digit < 0 || digit >= base) return "value too great for base";
     n = n * BigInt(base) + BigInt(digit);

@@ -21,13 +21,16 @@ import {
   type Variable,
 } from "./shell.ts";
 import { format } from "./format.ts";
-import { FileStream, lines, readUntil, type Stream } from "./streams.ts";
-import { type Assign, concat, escapes, fromBytes, ShellSyntaxError, toBytes } from "./syntax.ts";
+import { lines, readUntil, type Stream } from "./streams.ts";
+import { type Assign, concat, escapes, fromBytes, toBytes } from "./syntax.ts";
 
 export const builtins = new Map<string, Builtin>();
 
 /** Defines one whose arguments are all texts. */
-function define(names: string, run: (shell: Shell, args: string[], name: string) => number | Promise<number>): void {
+function define(
+  names: string,
+  run: (shell: Shell, args: string[], name: string) => number | Promise<number>,
+): void {
   for (const name of names.split(" ")) builtins.set(name, run as Builtin);
 }
 
@@ -38,7 +41,12 @@ async function out(shell: Shell, text: string | Uint8Array): Promise<number> {
   return 0;
 }
 
-function usage(shell: Shell, name: string, message: string, status = 2): number {
+function usage(
+  shell: Shell,
+  name: string,
+  message: string,
+  status = 2,
+): number {
   shell.complain(`${name}: ${message}`);
   return status;
 }
@@ -74,8 +82,14 @@ define("printf", (shell, args, name) => {
     args = args.slice(2);
   }
   if (args[0] === "--") args = args.slice(1);
-  if (args.length === 0) return usage(shell, name, "usage: printf [-v var] format [arguments]");
-  const { text, status } = format(args[0]!, args.slice(1), (message) => shell.complain(`printf: ${message}`));
+  if (args.length === 0) {
+    return usage(shell, name, "usage: printf [-v var] format [arguments]");
+  }
+  const { text, status } = format(
+    args[0]!,
+    args.slice(1),
+    (message) => shell.complain(`printf: ${message}`),
+  );
   if (variable !== undefined) {
     assignText(shell, variable, text);
     return status;
@@ -87,7 +101,9 @@ define("printf", (shell, args, name) => {
 /** Sets a variable or an element by its name as text. */
 function assignText(shell: Shell, target: string, value: string): void {
   const parts = /^([A-Za-z_]\w*)(?:\[(.*)\])?$/s.exec(target);
-  if (parts === null) throw new ShellError(`\`${target}': not a valid identifier`);
+  if (parts === null) {
+    throw new ShellError(`\`${target}': not a valid identifier`);
+  }
   if (parts[2] === undefined) shell.set(parts[1]!, value);
   else shell.setElement(parts[1]!, parts[2], value);
 }
@@ -104,7 +120,12 @@ define("exit", (shell, args) => {
 
 define("return", (shell, args) => {
   if (shell.calls.length === 0 && shell.sourced === 0) {
-    return usage(shell, "return", "can only `return' from a function or sourced script", 2);
+    return usage(
+      shell,
+      "return",
+      "can only `return' from a function or sourced script",
+      2,
+    );
   }
   if (args.length > 0 && !/^-?\d+$/.test(args[0]!)) {
     shell.complain(`return: ${args[0]}: numeric argument required`);
@@ -115,11 +136,15 @@ define("return", (shell, args) => {
 
 define("break continue", (shell, args, name) => {
   if (shell.loops === 0) {
-    shell.complain(`${name}: only meaningful in a \`for', \`while', or \`until' loop`);
+    shell.complain(
+      `${name}: only meaningful in a \`for', \`while', or \`until' loop`,
+    );
     return 0;
   }
   const levels = args.length === 0 ? 1 : Number(args[0]);
-  if (!(levels >= 1)) return usage(shell, name, `${args[0]}: loop count out of range`, 1);
+  if (!(levels >= 1)) {
+    return usage(shell, name, `${args[0]}: loop count out of range`, 1);
+  }
   throw new Leave(name as "break" | "continue", levels);
 });
 
@@ -130,7 +155,9 @@ define("eval", async (shell, args) => {
 });
 
 define("source .", async (shell, args, name) => {
-  if (args.length === 0) return usage(shell, name, "filename argument required");
+  if (args.length === 0) {
+    return usage(shell, name, "filename argument required");
+  }
   const [file, ...rest] = args as [string, ...string[]];
   let text: string;
   try {
@@ -140,7 +167,9 @@ define("source .", async (shell, args, name) => {
       text = fromBytes(await all(stream));
       stream.release();
     } else {
-      if (shell.kind(path) === "directory") return usage(shell, name, `${file}: is a directory`, 1);
+      if (shell.kind(path) === "directory") {
+        return usage(shell, name, `${file}: is a directory`, 1);
+      }
       text = fromBytes(shell.files.readFile(resolve(shell.cwd, path)));
     }
   } catch (e) {
@@ -173,7 +202,9 @@ async function all(stream: Stream): Promise<Uint8Array> {
 
 function inPath(shell: Shell, file: string): string | undefined {
   for (const directory of (shell.get("PATH") ?? "").split(":")) {
-    if (directory !== "" && shell.kind(`${directory}/${file}`) === "file") return `${directory}/${file}`;
+    if (directory !== "" && shell.kind(`${directory}/${file}`) === "file") {
+      return `${directory}/${file}`;
+    }
   }
   return undefined;
 }
@@ -181,13 +212,21 @@ function inPath(shell: Shell, file: string): string | undefined {
 define("exec", async (shell, args) => {
   if (args.length === 0) return 0;
   let rest = args;
-  while (rest[0]?.startsWith("-")) rest = rest[0] === "-a" ? rest.slice(2) : rest.slice(1);
+  while (rest[0]?.startsWith("-")) {
+    rest = rest[0] === "-a" ? rest.slice(2) : rest.slice(1);
+  }
   throw new ExitShell(rest.length === 0 ? 0 : await shell.program(rest));
 });
 
 define("command", async (shell, args) => {
   let verbose = "", i = 0;
-  for (; /^-[pvV]+$/.test(args[i] ?? ""); i++) verbose = args[i]!.includes("v") ? "v" : args[i]!.includes("V") ? "V" : verbose;
+  for (; /^-[pvV]+$/.test(args[i] ?? ""); i++) {
+    verbose = args[i]!.includes("v")
+      ? "v"
+      : args[i]!.includes("V")
+      ? "V"
+      : verbose;
+  }
   if (args[i] === "--") i++;
   const words = args.slice(i);
   if (verbose !== "") {
@@ -199,19 +238,32 @@ define("command", async (shell, args) => {
         continue;
       }
       status = 0;
-      await out(shell, verbose === "V" ? `${describe(shell, word, found)}\n` : found.kind === "file" ? `${found.path}\n` : found.kind === "alias" ? `alias ${word}='${shell.aliases.get(word)}'\n` : `${word}\n`);
+      await out(
+        shell,
+        verbose === "V"
+          ? `${describe(shell, word, found)}\n`
+          : found.kind === "file"
+          ? `${found.path}\n`
+          : found.kind === "alias"
+          ? `alias ${word}='${shell.aliases.get(word)}'\n`
+          : `${word}\n`,
+      );
     }
     return words.length === 0 ? 0 : status;
   }
   if (words.length === 0) return 0;
   const builtin = builtins.get(words[0]!);
-  return builtin !== undefined ? await shell.builtin(builtin, words, words[0]!) : await shell.program(words);
+  return builtin !== undefined
+    ? await shell.builtin(builtin, words, words[0]!)
+    : await shell.program(words);
 });
 
 define("builtin", async (shell, args) => {
   if (args.length === 0) return 0;
   const builtin = builtins.get(args[0]!);
-  if (builtin === undefined) return usage(shell, "builtin", `${args[0]}: not a shell builtin`, 1);
+  if (builtin === undefined) {
+    return usage(shell, "builtin", `${args[0]}: not a shell builtin`, 1);
+  }
   return await shell.builtin(builtin, args, args[0]!);
 });
 
@@ -220,20 +272,31 @@ interface Found {
   path?: string;
 }
 
-const KEYWORDS = new Set("if then else elif fi case esac for select while until do done in function time { } ! [[ ]]".split(" "));
+const KEYWORDS = new Set(
+  "if then else elif fi case esac for select while until do done in function time { } ! [[ ]]"
+    .split(" "),
+);
 
 /** What a name stands for as a command. */
 export function what(shell: Shell, name: string, skip = ""): Found | undefined {
   if (KEYWORDS.has(name) && skip === "") return { kind: "keyword" };
   if (shell.aliases.has(name) && skip === "") return { kind: "alias" };
-  if (shell.functions.has(name) && !skip.includes("f")) return { kind: "function" };
+  if (shell.functions.has(name) && !skip.includes("f")) {
+    return { kind: "function" };
+  }
   if (builtins.has(name) && !skip.includes("b")) return { kind: "builtin" };
   if (name.includes("/")) {
     const known = /^\/(?:usr\/)?bin\/([^/]+)$/.exec(name)?.[1];
-    if (known !== undefined && shell.world.programs.has(known)) return { kind: "file", path: name };
-    return shell.kind(name) === "file" && shell.unary("-x", name) ? { kind: "file", path: name } : undefined;
+    if (known !== undefined && shell.world.programs.has(known)) {
+      return { kind: "file", path: name };
+    }
+    return shell.kind(name) === "file" && shell.unary("-x", name)
+      ? { kind: "file", path: name }
+      : undefined;
   }
-  if (shell.world.programs.has(name)) return { kind: "file", path: `/usr/bin/${name}` };
+  if (shell.world.programs.has(name)) {
+    return { kind: "file", path: `/usr/bin/${name}` };
+  }
   const path = shell.search(name);
   return path === undefined ? undefined : { kind: "file", path };
 }
@@ -262,7 +325,11 @@ define("type", async (shell, args) => {
   let mode = "", status = 0, i = 0;
   for (; /^-[tpPaf]+$/.test(args[i] ?? ""); i++) mode += args[i]!.slice(1);
   for (const name of args.slice(i)) {
-    const found = what(shell, name, /P/.test(mode) ? "fb" : /f/.test(mode) ? "f" : "");
+    const found = what(
+      shell,
+      name,
+      /P/.test(mode) ? "fb" : /f/.test(mode) ? "f" : "",
+    );
     if (found === undefined) {
       status = 1;
       if (!/[tpP]/.test(mode)) shell.complain(`type: ${name}: not found`);
@@ -278,12 +345,21 @@ define("type", async (shell, args) => {
 
 define("hash", () => 0);
 define("enable", () => 0);
-define("times", (shell) => out(shell, "0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"));
-define("fg bg", (shell, _args, name) => usage(shell, name, "no job control", 1));
+define(
+  "times",
+  (shell) => out(shell, "0m0.000s 0m0.000s\n0m0.000s 0m0.000s\n"),
+);
+define(
+  "fg bg",
+  (shell, _args, name) => usage(shell, name, "no job control", 1),
+);
 define("disown suspend bind logout", () => 0);
 define("history fc", () => 0);
 define("complete compopt", () => 0);
-define("umask", async (shell, args) => args.length === 0 ? await out(shell, "0022\n") : 0);
+define(
+  "umask",
+  async (shell, args) => args.length === 0 ? await out(shell, "0022\n") : 0,
+);
 define("ulimit", async (shell, args) => {
   if (args.some((a) => /^\d+$|^unlimited$/.test(a))) return 0;
   return await out(shell, "unlimited\n");
@@ -294,7 +370,12 @@ define("caller", async (shell, args) => {
   const call = [...shell.calls].reverse()[n];
   if (call === undefined) return 1;
   const outer = [...shell.calls].reverse()[n + 1];
-  return await out(shell, args.length === 0 ? `${call.line} ${shell.name}\n` : `${call.line} ${outer?.name ?? "main"} ${shell.name}\n`);
+  return await out(
+    shell,
+    args.length === 0
+      ? `${call.line} ${shell.name}\n`
+      : `${call.line} ${outer?.name ?? "main"} ${shell.name}\n`,
+  );
 });
 
 // Variables.
@@ -304,8 +385,13 @@ define("set", async (shell, args) => {
     let text = "";
     for (const name of [...shell.variables.keys()].sort(collate)) {
       const v = shell.variables.get(name)!;
-      if (v.list !== undefined || v.map !== undefined) text += declaration(name, v).replace(/^declare -\S+ /, "") + "\n";
-      else if (v.value !== undefined) text += `${name}=${/^[\w@%+:,.\/\-]*$/.test(v.value) ? v.value : quote(v.value, true)}\n`;
+      if (v.list !== undefined || v.map !== undefined) {
+        text += declaration(name, v).replace(/^declare -\S+ /, "") + "\n";
+      } else if (v.value !== undefined) {
+        text += `${name}=${
+          /^[\w@%+:,.\/\-]*$/.test(v.value) ? v.value : quote(v.value, true)
+        }\n`;
+      }
     }
     return await out(shell, text);
   }
@@ -322,11 +408,45 @@ define("set", async (shell, args) => {
       if (letter === "o") {
         const name = args[i + 1];
         if (name === undefined) {
-          const names = [...new Set([...Object.values(OPTION_LETTERS), "pipefail", "posix", "vi", "emacs", "history", "ignoreeof"])].sort();
-          return await out(shell, names.map((n) => on ? `${n.padEnd(15)}\t${shell.options.has(n) ? "on" : "off"}\n` : `set ${shell.options.has(n) ? "-" : "+"}o ${n}\n`).join(""));
+          const names = [
+            ...new Set([
+              ...Object.values(OPTION_LETTERS),
+              "pipefail",
+              "posix",
+              "vi",
+              "emacs",
+              "history",
+              "ignoreeof",
+            ]),
+          ].sort();
+          return await out(
+            shell,
+            names.map((n) =>
+              on
+                ? `${n.padEnd(15)}\t${shell.options.has(n) ? "on" : "off"}\n`
+                : `set ${shell.options.has(n) ? "-" : "+"}o ${n}\n`
+            ).join(""),
+          );
         }
         i++;
-        if (![...Object.values(OPTION_LETTERS), "pipefail", "posix", "vi", "emacs", "history", "ignoreeof", "nolog", "keyword", "onecmd", "privileged", "physical", "interactive-comments", "braceexpand"].includes(name)) {
+        if (
+          ![
+            ...Object.values(OPTION_LETTERS),
+            "pipefail",
+            "posix",
+            "vi",
+            "emacs",
+            "history",
+            "ignoreeof",
+            "nolog",
+            "keyword",
+            "onecmd",
+            "privileged",
+            "physical",
+            "interactive-comments",
+            "braceexpand",
+          ].includes(name)
+        ) {
           return usage(shell, "set", `${name}: invalid option name`, 1);
         }
         if (on) shell.options.add(name);
@@ -338,7 +458,9 @@ define("set", async (shell, args) => {
       if (name === undefined) {
         if ("kptr".includes(letter)) continue;
         shell.complain(`set: ${arg[0]}${letter}: invalid option`);
-        shell.error("set: usage: set [-abefhkmnptuvxBCEHPT] [-o option-name] [--] [-] [arg ...]\n");
+        shell.error(
+          "set: usage: set [-abefhkmnptuvxBCEHPT] [-o option-name] [--] [-] [arg ...]\n",
+        );
         return 2;
       }
       if (on) shell.options.add(name);
@@ -366,7 +488,11 @@ define("shopt", async (shell, args) => {
   const names = args.slice(i);
   const on = options ? shell.options : shell.shopts;
   let status = 0;
-  for (const name of names.length === 0 ? mode === "" ? [...SHOPTS].sort() : [...on].sort() : names) {
+  for (
+    const name of names.length === 0
+      ? mode === "" ? [...SHOPTS].sort() : [...on].sort()
+      : names
+  ) {
     if (!options && !SHOPTS.has(name)) {
       status = usage(shell, "shopt", `${name}: invalid shell option name`, 1);
       continue;
@@ -375,7 +501,12 @@ define("shopt", async (shell, args) => {
     else if (mode === "u" && names.length > 0) on.delete(name);
     else {
       if (names.length > 0 && !on.has(name)) status = 1;
-      if (!quiet) await out(shell, `${name.padEnd(15)}\t${on.has(name) ? "on" : "off"}\n`);
+      if (!quiet) {
+        await out(
+          shell,
+          `${name.padEnd(15)}\t${on.has(name) ? "on" : "off"}\n`,
+        );
+      }
     }
   }
   return status;
@@ -383,7 +514,9 @@ define("shopt", async (shell, args) => {
 
 define("shift", (shell, args) => {
   const n = Number(args[0] ?? 1);
-  if (Number.isNaN(n)) return usage(shell, "shift", `${args[0]}: numeric argument required`, 1);
+  if (Number.isNaN(n)) {
+    return usage(shell, "shift", `${args[0]}: numeric argument required`, 1);
+  }
   if (n < 0 || n > shell.arguments.length) return 1;
   shell.arguments = shell.arguments.slice(n);
   return 0;
@@ -396,14 +529,21 @@ define("unset", (shell, args) => {
     if (mode === "f") {
       shell.functions.delete(name);
     } else if (mode === "n") shell.variables.delete(name);
-    else if (mode === "" && !shell.variables.has(name.replace(/\[.*/s, "")) && shell.functions.has(name)) shell.functions.delete(name);
+    else if (
+      mode === "" && !shell.variables.has(name.replace(/\[.*/s, "")) &&
+      shell.functions.has(name)
+    ) shell.functions.delete(name);
     else if (!shell.unset(name)) status = 1;
   }
   return status;
 });
 
 /** `declare`, `local`, `export` and `readonly`. */
-async function declare(shell: Shell, args: (string | Assign)[], name: string): Promise<number> {
+async function declare(
+  shell: Shell,
+  args: (string | Assign)[],
+  name: string,
+): Promise<number> {
   const flags = new Set<string>(), off = new Set<string>();
   let i = 0, status = 0;
   for (; i < args.length; i++) {
@@ -421,11 +561,17 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
     }
   }
   const rest = args.slice(i);
-  if (name === "export") flags.has("n") ? (off.add("x"), flags.delete("n")) : flags.add("x");
+  if (name === "export") {
+    flags.has("n") ? (off.add("x"), flags.delete("n")) : flags.add("x");
+  }
   if (name === "readonly") flags.add("r");
-  if (name === "local" && shell.scopes.length === 0) return usage(shell, "local", "can only be used in a function", 1);
+  if (name === "local" && shell.scopes.length === 0) {
+    return usage(shell, "local", "can only be used in a function", 1);
+  }
   if (flags.has("f") || flags.has("F")) {
-    const names = rest.length === 0 ? [...shell.functions.keys()].sort() : rest as string[];
+    const names = rest.length === 0
+      ? [...shell.functions.keys()].sort()
+      : rest as string[];
     for (const n of names) {
       if (!shell.functions.has(n)) {
         status = 1;
@@ -436,12 +582,19 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
         continue;
       }
       if (name === "readonly") continue;
-      await out(shell, flags.has("F") ? rest.length === 0 ? `declare -f ${n}\n` : `${n}\n` : functionText(shell, n) + "\n");
+      await out(
+        shell,
+        flags.has("F")
+          ? rest.length === 0 ? `declare -f ${n}\n` : `${n}\n`
+          : functionText(shell, n) + "\n",
+      );
     }
     return status;
   }
   if (rest.length === 0 || flags.has("p")) {
-    const wanted = rest.length > 0 ? rest.map((r) => typeof r === "string" ? r : r.name) : [...shell.variables.keys()].sort(collate);
+    const wanted = rest.length > 0
+      ? rest.map((r) => typeof r === "string" ? r : r.name)
+      : [...shell.variables.keys()].sort(collate);
     for (const n of wanted) {
       const v = shell.variables.get(n);
       if (v === undefined) {
@@ -452,18 +605,32 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
         continue;
       }
       if (rest.length === 0) {
-        if (flags.has("x") && !v.exported || flags.has("r") && !v.readonly || flags.has("a") && !v.list || flags.has("A") && !v.map || flags.has("i") && !v.integer) continue;
+        if (
+          flags.has("x") && !v.exported || flags.has("r") && !v.readonly ||
+          flags.has("a") && !v.list || flags.has("A") && !v.map ||
+          flags.has("i") && !v.integer
+        ) continue;
         if (name === "local" && !shell.scopes.at(-1)!.has(n)) continue;
-        if (name === "declare" && flags.size === 0 && v.value === undefined && !v.list && !v.map) continue;
+        if (
+          name === "declare" && flags.size === 0 && v.value === undefined &&
+          !v.list && !v.map
+        ) continue;
       }
-      const text = name === "declare" && flags.size === 0 && v.value !== undefined ? `${n}=${quote(v.value, !/^[\w@%+:,.\/\-]*$/.test(v.value))}` : declaration(n, v);
+      const text =
+        name === "declare" && flags.size === 0 && v.value !== undefined
+          ? `${n}=${quote(v.value, !/^[\w@%+:,.\/\-]*$/.test(v.value))}`
+          : declaration(n, v);
       await out(shell, text + "\n");
     }
     return status;
   }
-  const local = shell.scopes.length > 0 && name !== "export" && name !== "readonly" && !flags.has("g");
+  const local = shell.scopes.length > 0 && name !== "export" &&
+    name !== "readonly" && !flags.has("g");
   for (const given of rest) {
-    let assign: Assign | undefined, text: string | undefined, n: string, append = false;
+    let assign: Assign | undefined,
+      text: string | undefined,
+      n: string,
+      append = false;
     if (typeof given === "string") {
       const parts = /^([A-Za-z_]\w*)(\[[^\]]*\])?(?:(\+?)=(.*))?$/s.exec(given);
       if (parts === null) {
@@ -479,7 +646,8 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
       n = given.name;
     }
     // The value is read before the name is hidden.
-    const plainValue = assign !== undefined && assign.elements === undefined && assign.index === undefined;
+    const plainValue = assign !== undefined && assign.elements === undefined &&
+      assign.index === undefined;
     if (plainValue) {
       text = await shell.single(assign!.value ?? { parts: [] }, true);
       append = assign!.append;
@@ -487,7 +655,10 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
     }
     const outer = local ? shell.variables.get(n) : undefined;
     if (local) {
-      if (outer?.readonly && shell.scopes.at(-1)!.get(n) === undefined && !shell.scopes.at(-1)!.has(n)) {
+      if (
+        outer?.readonly && shell.scopes.at(-1)!.get(n) === undefined &&
+        !shell.scopes.at(-1)!.has(n)
+      ) {
         shell.complain(`${name}: ${n}: readonly variable`);
         status = 1;
         continue;
@@ -500,16 +671,30 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
       shell.variables.set(n, variable);
       if (local && outer?.exported) variable.exported = true;
     }
-    if (variable.readonly && (text !== undefined || assign !== undefined || off.has("r"))) {
-      shell.complain(`${name === "declare" || name === "typeset" || name === "local" ? name + ": " : ""}${n}: readonly variable`);
+    if (
+      variable.readonly &&
+      (text !== undefined || assign !== undefined || off.has("r"))
+    ) {
+      shell.complain(
+        `${
+          name === "declare" || name === "typeset" || name === "local"
+            ? name + ": "
+            : ""
+        }${n}: readonly variable`,
+      );
       status = 1;
       continue;
     }
     if (flags.has("A") && variable.map === undefined) {
-      variable.map = new Map(variable.value === undefined ? [] : [["0", variable.value]]);
+      variable.map = new Map(
+        variable.value === undefined ? [] : [["0", variable.value]],
+      );
       variable.value = undefined;
     }
-    if (flags.has("a") && variable.list === undefined && variable.map === undefined) {
+    if (
+      flags.has("a") && variable.list === undefined &&
+      variable.map === undefined
+    ) {
       variable.list = variable.value === undefined ? [] : [variable.value];
       variable.value = undefined;
     }
@@ -528,7 +713,9 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
       if (off.has("n")) variable.reference = false;
       if (assign !== undefined) await shell.assign(assign);
       else if (text !== undefined) {
-        const index = typeof given === "string" ? /^\w+\[(.*?)\]/.exec(given)?.[1] : undefined;
+        const index = typeof given === "string"
+          ? /^\w+\[(.*?)\]/.exec(given)?.[1]
+          : undefined;
         if (index !== undefined) shell.setElement(n, index, text, append);
         else shell.set(n, text, append);
       }
@@ -537,7 +724,9 @@ async function declare(shell: Shell, args: (string | Assign)[], name: string): P
   }
   return status;
 }
-for (const name of ["declare", "typeset", "local", "export", "readonly"]) builtins.set(name, declare);
+for (const name of ["declare", "typeset", "local", "export", "readonly"]) {
+  builtins.set(name, declare);
+}
 
 define("let", (shell, args) => {
   if (args.length === 0) return usage(shell, "let", "expression expected", 1);
@@ -548,7 +737,9 @@ define("let", (shell, args) => {
 
 define("getopts", (shell, args) => {
   const [options, name, ...rest] = args as [string, string, ...string[]];
-  if (name === undefined) return usage(shell, "getopts", "usage: getopts optstring name [arg ...]");
+  if (name === undefined) {
+    return usage(shell, "getopts", "usage: getopts optstring name [arg ...]");
+  }
   const words = rest.length > 0 ? rest : shell.arguments;
   const silent = options.startsWith(":");
   let index = Number(shell.get("OPTIND") ?? 1);
@@ -591,7 +782,9 @@ define("getopts", (shell, args) => {
     if (silent) shell.set("OPTARG", letter);
     else {
       shell.unset("OPTARG");
-      if (shell.get("OPTERR") !== "0") shell.error(`${shell.name}: illegal option -- ${letter}\n`);
+      if (shell.get("OPTERR") !== "0") {
+        shell.error(`${shell.name}: illegal option -- ${letter}\n`);
+      }
     }
   } else if (missing) {
     shell.set(name, silent ? ":" : "?");
@@ -611,10 +804,16 @@ define("getopts", (shell, args) => {
 // Reading.
 
 /** Splits a line for `read` into so many fields. */
-function split(text: { char: string; escaped: boolean }[], ifs: string, most: number): string[] {
+function split(
+  text: { char: string; escaped: boolean }[],
+  ifs: string,
+  most: number,
+): string[] {
   const fields: string[] = [];
-  const white = (c: { char: string; escaped: boolean }) => !c.escaped && " \t\n".includes(c.char) && ifs.includes(c.char);
-  const separator = (c: { char: string; escaped: boolean }) => !c.escaped && ifs.includes(c.char);
+  const white = (c: { char: string; escaped: boolean }) =>
+    !c.escaped && " \t\n".includes(c.char) && ifs.includes(c.char);
+  const separator = (c: { char: string; escaped: boolean }) =>
+    !c.escaped && ifs.includes(c.char);
   let i = 0, end = text.length;
   while (i < end && white(text[i]!)) i++;
   while (end > i && white(text[end - 1]!)) end--;
@@ -623,7 +822,10 @@ function split(text: { char: string; escaped: boolean }[], ifs: string, most: nu
       let rest = text.slice(i, end);
       // One separator at the very end goes, if it is the only one.
       const last = rest.at(-1);
-      if (last !== undefined && separator(last) && !white(last) && rest.slice(0, -1).every((c) => !separator(c))) rest = rest.slice(0, -1);
+      if (
+        last !== undefined && separator(last) && !white(last) &&
+        rest.slice(0, -1).every((c) => !separator(c))
+      ) rest = rest.slice(0, -1);
       fields.push(rest.map((c) => c.char).join(""));
       break;
     }
@@ -642,7 +844,13 @@ function split(text: { char: string; escaped: boolean }[], ifs: string, most: nu
 }
 
 define("read", async (shell, args, command) => {
-  let raw = false, array: string | undefined, delimiter = "\n", most: number | undefined, exact = false, fd = 0, timeout: number | undefined;
+  let raw = false,
+    array: string | undefined,
+    delimiter = "\n",
+    most: number | undefined,
+    exact = false,
+    fd = 0,
+    timeout: number | undefined;
   let i = 0;
   for (; i < args.length && /^-./.test(args[i]!); i++) {
     if (args[i] === "--") {
@@ -656,7 +864,13 @@ define("read", async (shell, args, command) => {
       else if ("se".includes(letter)) continue;
       else if ("adnNputi".includes(letter)) {
         const value = j + 1 < arg.length ? arg.slice(j + 1) : args[++i];
-        if (value === undefined) return usage(shell, command, `-${letter}: option requires an argument`);
+        if (value === undefined) {
+          return usage(
+            shell,
+            command,
+            `-${letter}: option requires an argument`,
+          );
+        }
         if (letter === "a") array = value;
         else if (letter === "d") delimiter = value === "" ? "\0" : value[0]!;
         else if (letter === "n" || letter === "N") {
@@ -673,7 +887,9 @@ define("read", async (shell, args, command) => {
   }
   const names = args.slice(i);
   for (const name of names) {
-    if (!/^[A-Za-z_]\w*(\[.*\])?$/s.test(name)) return usage(shell, command, `\`${name}': not a valid identifier`, 1);
+    if (!/^[A-Za-z_]\w*(\[.*\])?$/s.test(name)) {
+      return usage(shell, command, `\`${name}': not a valid identifier`, 1);
+    }
   }
   const stream = shell.stream(fd);
   const mark = exact ? -1 : toBytes(delimiter)[0]!;
@@ -683,7 +899,10 @@ define("read", async (shell, args, command) => {
     let piece: Uint8Array | null | undefined;
     const reading = Promise.resolve(stream.read()).then((p) => piece = p);
     while (piece === undefined && performance.now() - begun < timeout * 1000) {
-      await Promise.race([reading, shell.cancel.sleep(Math.min(20, timeout * 1000))]);
+      await Promise.race([
+        reading,
+        shell.cancel.sleep(Math.min(20, timeout * 1000)),
+      ]);
     }
     if (piece === undefined) {
       reading.then((p) => p !== null && stream.unread(p));
@@ -700,7 +919,13 @@ define("read", async (shell, args, command) => {
         break;
       }
       // A character's bytes come together.
-      const size = piece[0]! < 0x80 ? 1 : piece[0]! < 0xe0 ? 2 : piece[0]! < 0xf0 ? 3 : 4;
+      const size = piece[0]! < 0x80
+        ? 1
+        : piece[0]! < 0xe0
+        ? 2
+        : piece[0]! < 0xf0
+        ? 3
+        : 4;
       stream.unread(piece.subarray(Math.min(size, piece.length)));
       if (piece[0] === mark) {
         found = true;
@@ -729,8 +954,11 @@ define("read", async (shell, args, command) => {
   }
   const characters: { char: string; escaped: boolean }[] = [];
   for (let j = 0; j < text.length; j++) {
-    if (!raw && text[j] === "\\" && j + 1 < text.length) characters.push({ char: text[++j]!, escaped: true });
-    else if (text[j] !== "\\" || raw) characters.push({ char: text[j]!, escaped: false });
+    if (!raw && text[j] === "\\" && j + 1 < text.length) {
+      characters.push({ char: text[++j]!, escaped: true });
+    } else if (text[j] !== "\\" || raw) {
+      characters.push({ char: text[j]!, escaped: false });
+    }
   }
   const ifs = shell.get("IFS") ?? " \t\n";
   if (array !== undefined) {
@@ -745,13 +973,21 @@ define("read", async (shell, args, command) => {
     for (const name of names.slice(1)) assignText(shell, name, "");
   } else {
     const fields = split(characters, ifs, names.length);
-    for (const [n, name] of names.entries()) assignText(shell, name, fields[n] ?? "");
+    for (const [n, name] of names.entries()) {
+      assignText(shell, name, fields[n] ?? "");
+    }
   }
   return found && !ended ? 0 : 1;
 });
 
 define("mapfile readarray", async (shell, args, command) => {
-  let trim = false, delimiter = 10, most = Infinity, origin: number | undefined, skip = 0, fd = 0, i = 0;
+  let trim = false,
+    delimiter = 10,
+    most = Infinity,
+    origin: number | undefined,
+    skip = 0,
+    fd = 0,
+    i = 0;
   for (; /^-./.test(args[i] ?? ""); i++) {
     const letter = args[i]![1]!;
     if (letter === "t") {
@@ -760,7 +996,9 @@ define("mapfile readarray", async (shell, args, command) => {
       continue;
     }
     const value = args[i]!.length > 2 ? args[i]!.slice(2) : args[++i];
-    if (value === undefined) return usage(shell, command, `-${letter}: option requires an argument`);
+    if (value === undefined) {
+      return usage(shell, command, `-${letter}: option requires an argument`);
+    }
     if (letter === "d") delimiter = value === "" ? 0 : value.charCodeAt(0);
     else if (letter === "n") most = Number(value) || Infinity;
     else if (letter === "O") origin = Number(value);
@@ -769,7 +1007,9 @@ define("mapfile readarray", async (shell, args, command) => {
     else return usage(shell, command, `-${letter}: invalid option`);
   }
   const name = args[i] ?? "MAPFILE";
-  const list: string[] = origin === undefined ? [] : shell.entries(name).map(([, v]) => v);
+  const list: string[] = origin === undefined
+    ? []
+    : shell.entries(name).map(([, v]) => v);
   let at = origin ?? 0, n = 0;
   for await (const { text, ended } of lines(shell.stream(fd), delimiter)) {
     if (n++ < skip) continue;
@@ -789,18 +1029,26 @@ define("cd", async (shell, args) => {
   if (to === undefined) return usage(shell, "cd", "HOME not set", 1);
   let show = false;
   if (to === "-") {
-    to = shell.get("OLDPWD");
-    if (to === undefined) return usage(shell, "cd", "OLDPWD not set", 1);
+    const before = shell.get("OLDPWD");
+    if (before === undefined) return usage(shell, "cd", "OLDPWD not set", 1);
+    to = before;
     show = true;
   }
   return await change(shell, "cd", to, show);
 });
 
-async function change(shell: Shell, name: string, to: string, show = false): Promise<number> {
+async function change(
+  shell: Shell,
+  name: string,
+  to: string,
+  show = false,
+): Promise<number> {
   const path = resolve(shell.cwd, to);
   try {
     if (to === "") return 0;
-    if (shell.files.stat(path).kind !== "directory") return usage(shell, name, `${to}: Not a directory`, 1);
+    if (shell.files.stat(path).kind !== "directory") {
+      return usage(shell, name, `${to}: Not a directory`, 1);
+    }
   } catch (e) {
     return usage(shell, name, `${to}: ${reason(e)}`, 1);
   }
@@ -815,7 +1063,9 @@ define("pwd", (shell) => out(shell, shell.cwd + "\n"));
 
 const home = (shell: Shell, path: string) => {
   const to = shell.get("HOME") ?? "";
-  return to !== "" && (path === to || path.startsWith(to + "/")) ? "~" + path.slice(to.length) : path;
+  return to !== "" && (path === to || path.startsWith(to + "/"))
+    ? "~" + path.slice(to.length)
+    : path;
 };
 
 define("dirs", async (shell, args) => {
@@ -823,15 +1073,24 @@ define("dirs", async (shell, args) => {
     shell.directories = [];
     return 0;
   }
-  const all = [shell.cwd, ...shell.directories].map((p) => args.includes("-l") ? p : home(shell, p));
-  if (args.includes("-v")) return await out(shell, all.map((p, i) => `${String(i).padStart(2)}  ${p}\n`).join(""));
+  const all = [shell.cwd, ...shell.directories].map((p) =>
+    args.includes("-l") ? p : home(shell, p)
+  );
+  if (args.includes("-v")) {
+    return await out(
+      shell,
+      all.map((p, i) => `${String(i).padStart(2)}  ${p}\n`).join(""),
+    );
+  }
   return await out(shell, all.join(args.includes("-p") ? "\n" : " ") + "\n");
 });
 
 define("pushd", async (shell, args) => {
   const { cwd } = shell;
   if (args.length === 0) {
-    if (shell.directories.length === 0) return usage(shell, "pushd", "no other directory", 1);
+    if (shell.directories.length === 0) {
+      return usage(shell, "pushd", "no other directory", 1);
+    }
     const to = shell.directories[0]!;
     if (await change(shell, "pushd", to) !== 0) return 1;
     shell.directories[0] = cwd;
@@ -839,8 +1098,17 @@ define("pushd", async (shell, args) => {
     const n = /^[+-](\d+)$/.exec(args[0]!);
     if (n !== null) {
       const all = [cwd, ...shell.directories];
-      const k = args[0]![0] === "+" ? Number(n[1]) : all.length - 1 - Number(n[1]);
-      if (k < 0 || k >= all.length) return usage(shell, "pushd", `${args[0]}: directory stack index out of range`, 1);
+      const k = args[0]![0] === "+"
+        ? Number(n[1])
+        : all.length - 1 - Number(n[1]);
+      if (k < 0 || k >= all.length) {
+        return usage(
+          shell,
+          "pushd",
+          `${args[0]}: directory stack index out of range`,
+          1,
+        );
+      }
       const turned = [...all.slice(k), ...all.slice(0, k)];
       if (await change(shell, "pushd", turned[0]!) !== 0) return 1;
       shell.directories = turned.slice(1);
@@ -861,7 +1129,9 @@ define("popd", async (shell) => {
 
 // Jobs and signals.
 
-const SIGNALS = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS".split(" ");
+const SIGNALS =
+  "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS"
+    .split(" ");
 
 export function signalNumber(text: string): number | undefined {
   if (/^\d+$/.test(text)) return Number(text);
@@ -877,12 +1147,29 @@ define("trap", async (shell, args) => {
     if (/^\d+$/.test(text)) return SIGNALS[Number(text) - 1];
     return SIGNALS.includes(upper) ? upper : undefined;
   };
-  if (args[0] === "-l") return await out(shell, SIGNALS.map((s, i) => `${i + 1}) SIG${s}`).join("\n") + "\n");
+  if (args[0] === "-l") {
+    return await out(
+      shell,
+      SIGNALS.map((s, i) => `${i + 1}) SIG${s}`).join("\n") + "\n",
+    );
+  }
   if (args.length === 0 || args[0] === "-p") {
-    const order = (s: string) => s === "EXIT" ? 0 : SIGNALS.indexOf(s) + 1 || 100;
-    for (const [signal, action] of [...shell.traps].sort((a, b) => order(a[0]) - order(b[0]))) {
-      if (args.length > 1 && !args.slice(1).map(name).includes(signal)) continue;
-      await out(shell, `trap -- ${quote(action, true)} ${SIGNALS.includes(signal) ? "SIG" : ""}${signal}\n`);
+    const order = (s: string) =>
+      s === "EXIT" ? 0 : SIGNALS.indexOf(s) + 1 || 100;
+    for (
+      const [signal, action] of [...shell.traps].sort((a, b) =>
+        order(a[0]) - order(b[0])
+      )
+    ) {
+      if (args.length > 1 && !args.slice(1).map(name).includes(signal)) {
+        continue;
+      }
+      await out(
+        shell,
+        `trap -- ${quote(action, true)} ${
+          SIGNALS.includes(signal) ? "SIG" : ""
+        }${signal}\n`,
+      );
     }
     return 0;
   }
@@ -902,8 +1189,12 @@ define("trap", async (shell, args) => {
 function findJob(shell: Shell, text: string) {
   if (text === "%%" || text === "%+" || text === "%") return shell.jobs.at(-1);
   if (text === "%-") return shell.jobs.at(-2) ?? shell.jobs.at(-1);
-  if (/^%\d+$/.test(text)) return shell.jobs.find((j) => j.number === Number(text.slice(1)));
-  if (text.startsWith("%")) return shell.jobs.find((j) => j.text.startsWith(text.slice(1)));
+  if (/^%\d+$/.test(text)) {
+    return shell.jobs.find((j) => j.number === Number(text.slice(1)));
+  }
+  if (text.startsWith("%")) {
+    return shell.jobs.find((j) => j.text.startsWith(text.slice(1)));
+  }
   return shell.jobs.find((j) => j.pid === Number(text));
 }
 
@@ -916,9 +1207,13 @@ define("wait", async (shell, args) => {
     else if (args[i] !== "-f") rest.push(args[i]!);
   }
   if (next) {
-    const running = rest.length > 0 ? rest.map((r) => findJob(shell, r)).filter((j) => j !== undefined) : shell.jobs;
+    const running = rest.length > 0
+      ? rest.map((r) => findJob(shell, r)).filter((j) => j !== undefined)
+      : shell.jobs;
     if (running.length === 0) return 127;
-    const [job, status] = await Promise.race(running.map(async (j) => [j, await j.done] as const));
+    const [job, status] = await Promise.race(
+      running.map(async (j) => [j, await j.done] as const),
+    );
     shell.jobs = shell.jobs.filter((j) => j !== job);
     if (variable !== undefined) shell.set(variable, String(job.pid));
     return status;
@@ -932,7 +1227,11 @@ define("wait", async (shell, args) => {
   for (const text of rest) {
     const job = findJob(shell, text);
     if (job === undefined) {
-      shell.complain(text.startsWith("%") ? `wait: ${text}: no such job` : `wait: pid ${text} is not a child of this shell`);
+      shell.complain(
+        text.startsWith("%")
+          ? `wait: ${text}: no such job`
+          : `wait: pid ${text} is not a child of this shell`,
+      );
       status = 127;
       continue;
     }
@@ -948,9 +1247,22 @@ define("jobs", async (shell, args) => {
       await out(shell, `${job.pid}\n`);
       continue;
     }
-    const mark = i === shell.jobs.length - 1 ? "+" : i === shell.jobs.length - 2 ? "-" : " ";
-    const state = job.status === undefined ? "Running" : job.status === 0 ? "Done" : `Exit ${job.status}`;
-    await out(shell, `[${job.number}]${mark}  ${args.includes("-l") ? job.pid + " " : ""}${state.padEnd(24)}${job.text}${job.status === undefined ? " &" : ""}\n`);
+    const mark = i === shell.jobs.length - 1
+      ? "+"
+      : i === shell.jobs.length - 2
+      ? "-"
+      : " ";
+    const state = job.status === undefined
+      ? "Running"
+      : job.status === 0
+      ? "Done"
+      : `Exit ${job.status}`;
+    await out(
+      shell,
+      `[${job.number}]${mark}  ${args.includes("-l") ? job.pid + " " : ""}${
+        state.padEnd(24)
+      }${job.text}${job.status === undefined ? " &" : ""}\n`,
+    );
   }
   shell.jobs = shell.jobs.filter((j) => j.status === undefined);
   return 0;
@@ -961,9 +1273,17 @@ define("kill", async (shell, args) => {
   if (args[0] === "-l" || args[0] === "-L") {
     if (args[1] !== undefined) {
       const n = Number(args[1]);
-      return await out(shell, (Number.isNaN(n) ? String(signalNumber(args[1])) : SIGNALS[(n > 128 ? n - 128 : n) - 1]) + "\n");
+      return await out(
+        shell,
+        (Number.isNaN(n)
+          ? String(signalNumber(args[1]))
+          : SIGNALS[(n > 128 ? n - 128 : n) - 1]) + "\n",
+      );
     }
-    return await out(shell, SIGNALS.map((s, n) => `${n + 1}) SIG${s}`).join("\n") + "\n");
+    return await out(
+      shell,
+      SIGNALS.map((s, n) => `${n + 1}) SIG${s}`).join("\n") + "\n",
+    );
   }
   if (args[0] === "-s" || args[0] === "-n") {
     signal = signalNumber(args[1] ?? "") ?? -1;
@@ -972,9 +1292,23 @@ define("kill", async (shell, args) => {
     signal = signalNumber(args[0]!.slice(1)) ?? -1;
     i = 1;
   }
-  if (signal < 0) return usage(shell, "kill", `${args[i - 1]}: invalid signal specification`, 1);
+  if (signal < 0) {
+    return usage(
+      shell,
+      "kill",
+      `${args[i - 1]}: invalid signal specification`,
+      1,
+    );
+  }
   if (args[i] === "--") i++;
-  if (i >= args.length) return usage(shell, "kill", "usage: kill [-s sigspec | -n signum | -sigspec] pid | jobspec ... or kill -l [sigspec]", 2);
+  if (i >= args.length) {
+    return usage(
+      shell,
+      "kill",
+      "usage: kill [-s sigspec | -n signum | -sigspec] pid | jobspec ... or kill -l [sigspec]",
+      2,
+    );
+  }
   let status = 0;
   for (const text of args.slice(i)) {
     const job = findJob(shell, text);
@@ -986,11 +1320,18 @@ define("kill", async (shell, args) => {
     } else if (Number(text) === shell.pid || Number(text) === shell.shellPid) {
       if (signal === 0) continue;
       const action = shell.traps.get(SIGNALS[signal - 1] ?? "");
-      if (action === "" || ["CHLD", "CONT", "URG", "WINCH"].includes(SIGNALS[signal - 1] ?? "")) continue;
+      if (
+        action === "" ||
+        ["CHLD", "CONT", "URG", "WINCH"].includes(SIGNALS[signal - 1] ?? "")
+      ) continue;
       if (action !== undefined) await shell.trapped(action);
       else throw new ExitShell(128 + signal);
     } else {
-      shell.complain(text.startsWith("%") ? `kill: ${text}: no such job` : `kill: (${text}) - No such process`);
+      shell.complain(
+        text.startsWith("%")
+          ? `kill: ${text}: no such job`
+          : `kill: (${text}) - No such process`,
+      );
       status = 1;
     }
   }
@@ -1000,13 +1341,22 @@ define("kill", async (shell, args) => {
 define("alias", async (shell, args) => {
   let status = 0;
   if (args.length === 0 || args[0] === "-p") {
-    return await out(shell, [...shell.aliases].sort().map(([n, v]) => `alias ${n}=${quote(v, true)}\n`).join(""));
+    return await out(
+      shell,
+      [...shell.aliases].sort().map(([n, v]) =>
+        `alias ${n}=${quote(v, true)}\n`
+      ).join(""),
+    );
   }
   for (const arg of args) {
     const at = arg.indexOf("=");
     if (at > 0) shell.aliases.set(arg.slice(0, at), arg.slice(at + 1));
-    else if (shell.aliases.has(arg)) await out(shell, `alias ${arg}=${quote(shell.aliases.get(arg)!, true)}\n`);
-    else status = usage(shell, "alias", `${arg}: not found`, 1);
+    else if (shell.aliases.has(arg)) {
+      await out(
+        shell,
+        `alias ${arg}=${quote(shell.aliases.get(arg)!, true)}\n`,
+      );
+    } else status = usage(shell, "alias", `${arg}: not found`, 1);
   }
   return status;
 });
@@ -1017,13 +1367,23 @@ define("unalias", (shell, args) => {
 });
 
 define("compgen", async (shell, args) => {
-  const prefix = args.at(-1)?.startsWith("-") === false && args.length > 1 ? args.at(-1)! : "";
+  const prefix = args.at(-1)?.startsWith("-") === false && args.length > 1
+    ? args.at(-1)!
+    : "";
   let names: string[] = [];
   if (args[0] === "-v") names = [...shell.variables.keys()];
-  else if (args[0] === "-c") names = [...builtins.keys(), ...shell.functions.keys(), ...shell.world.programs.names()];
-  else if (args[0] === "-b") names = [...builtins.keys()];
-  else if (args[0] === "-A" && args[1] === "function") names = [...shell.functions.keys()];
-  else if (args[0] === "-W") names = (args[1] ?? "").split(/\s+/).filter((w) => w !== "");
+  else if (args[0] === "-c") {
+    names = [
+      ...builtins.keys(),
+      ...shell.functions.keys(),
+      ...shell.world.programs.names(),
+    ];
+  } else if (args[0] === "-b") names = [...builtins.keys()];
+  else if (args[0] === "-A" && args[1] === "function") {
+    names = [...shell.functions.keys()];
+  } else if (args[0] === "-W") {
+    names = (args[1] ?? "").split(/\s+/).filter((w) => w !== "");
+  }
   const wanted = args[0] === "-A" || args[0] === "-W" ? args[2] ?? "" : prefix;
   const found = [...new Set(names)].filter((n) => n.startsWith(wanted)).sort();
   await out(shell, found.map((n) => n + "\n").join(""));
@@ -1062,7 +1422,9 @@ function testWords(shell: Shell, words: string[]): boolean {
       if (UNARY.test(words[0]!)) return shell.unary(words[0]!, words[1]!);
       throw new ShellError(`${words[0]}: unary operator expected`, 2);
     case 3:
-      if (BINARY.test(words[1]!)) return shell.binary(words[1]!, words[0]!, words[2]!, false);
+      if (BINARY.test(words[1]!)) {
+        return shell.binary(words[1]!, words[0]!, words[2]!, false);
+      }
       if (words[1] === "-a") return words[0] !== "" && words[2] !== "";
       if (words[1] === "-o") return words[0] !== "" || words[2] !== "";
       if (words[0] === "!") return !testWords(shell, words.slice(1));
@@ -1070,7 +1432,9 @@ function testWords(shell: Shell, words: string[]): boolean {
       throw new ShellError(`${words[1]}: binary operator expected`, 2);
     case 4:
       if (words[0] === "!") return !testWords(shell, words.slice(1));
-      if (words[0] === "(" && words[3] === ")") return testWords(shell, words.slice(1, 3));
+      if (words[0] === "(" && words[3] === ")") {
+        return testWords(shell, words.slice(1, 3));
+      }
   }
   let at = 0;
   const or = (): boolean => {
@@ -1119,5 +1483,3 @@ function testWords(shell: Shell, words: string[]): boolean {
   if (at < words.length) throw new ShellError("too many arguments", 2);
   return value;
 }
-
-export { FileStream, ShellSyntaxError };

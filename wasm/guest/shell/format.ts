@@ -19,21 +19,27 @@ export function format(
     if (given === undefined || given === "") return 0n;
     const trimmed = given.trimStart();
     if (/^['"]/.test(trimmed)) return BigInt(trimmed.codePointAt(1) ?? 0);
-    const found = /^([-+]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)/.exec(trimmed);
+    const found = /^([-+]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)/.exec(
+      trimmed,
+    );
     if (found === null || found[0].length !== trimmed.length) {
       complain(`${given}: invalid number`);
       status = 1;
     }
     if (found === null) return 0n;
     const digits = found[2]!;
-    const n = BigInt(/^0[0-7]+$/.test(digits) ? "0o" + digits.slice(1) : digits);
+    const n = BigInt(
+      /^0[0-7]+$/.test(digits) ? "0o" + digits.slice(1) : digits,
+    );
     return found[1] === "-" ? -n : n;
   };
   const float = (given: string | undefined): number => {
     if (given === undefined || given === "") return 0;
     const trimmed = given.trim();
     if (/^['"]/.test(trimmed)) return trimmed.codePointAt(1) ?? 0;
-    if (/^[-+]?inf(inity)?$/i.test(trimmed)) return trimmed.startsWith("-") ? -Infinity : Infinity;
+    if (/^[-+]?inf(inity)?$/i.test(trimmed)) {
+      return trimmed.startsWith("-") ? -Infinity : Infinity;
+    }
     if (/^[-+]?nan$/i.test(trimmed)) return NaN;
     if (/^[-+]?0x/i.test(trimmed)) return Number(number(trimmed));
     const found = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?/.exec(trimmed);
@@ -53,8 +59,14 @@ export function format(
         continue;
       }
       let { flags } = piece;
-      let width = piece.width === "*" ? Number(number(args[at++])) : Number(piece.width || 0);
-      let precision: number | undefined = piece.precision === undefined ? undefined : piece.precision === "*" ? Number(number(args[at++])) : Number(piece.precision || 0);
+      let width = piece.width === "*"
+        ? Number(number(args[at++]))
+        : Number(piece.width || 0);
+      let precision: number | undefined = piece.precision === undefined
+        ? undefined
+        : piece.precision === "*"
+        ? Number(number(args[at++]))
+        : Number(piece.precision || 0);
       if (width < 0) {
         flags += "-";
         width = -width;
@@ -64,7 +76,9 @@ export function format(
       switch (piece.kind) {
         case "s":
           out = args[at++] ?? "";
-          if (precision !== undefined) out = [...out].slice(0, precision).join("");
+          if (precision !== undefined) {
+            out = [...out].slice(0, precision).join("");
+          }
           break;
         case "b": {
           out = args[at++] ?? "";
@@ -88,14 +102,26 @@ export function format(
         case "d":
         case "i": {
           const n = clamp(number(args[at++]));
-          out = sign(n < 0n, digits((n < 0n ? -n : n).toString(), precision, flags), flags);
+          out = sign(
+            n < 0n,
+            digits((n < 0n ? -n : n).toString(), precision, flags),
+            flags,
+          );
           break;
         }
         case "u":
-          out = digits(BigInt.asUintN(64, number(args[at++])).toString(), precision, flags);
+          out = digits(
+            BigInt.asUintN(64, number(args[at++])).toString(),
+            precision,
+            flags,
+          );
           break;
         case "o":
-          out = digits(BigInt.asUintN(64, number(args[at++])).toString(8), precision, flags);
+          out = digits(
+            BigInt.asUintN(64, number(args[at++])).toString(8),
+            precision,
+            flags,
+          );
           if (flags.includes("#") && !out.startsWith("0")) out = "0" + out;
           break;
         case "x":
@@ -108,7 +134,9 @@ export function format(
         }
         case "T": {
           const given = args[at++];
-          const when = given === undefined || given === "-1" || given === "-2" ? new Date() : new Date(Number(given) * 1000);
+          const when = given === undefined || given === "-1" || given === "-2"
+            ? new Date()
+            : new Date(Number(given) * 1000);
           out = strftime(piece.time || "%X", when);
           break;
         }
@@ -119,7 +147,11 @@ export function format(
       if (size < width) {
         const gap = width - size;
         if (flags.includes("-")) out += " ".repeat(gap);
-        else if (flags.includes("0") && !"sbqcT".includes(piece.kind) && !(precision !== undefined && "diouxX".includes(piece.kind)) && /\d/.test(out)) {
+        else if (
+          flags.includes("0") && !"sbqcT".includes(piece.kind) &&
+          !(precision !== undefined && "diouxX".includes(piece.kind)) &&
+          /\d/.test(out)
+        ) {
           const head = /^[-+ ]?(0[xX])?/.exec(out)![0];
           out = head + "0".repeat(gap) + out.slice(head.length);
         } else out = " ".repeat(gap) + out;
@@ -166,14 +198,22 @@ function parse(template: string): (string | Directive)[] {
       continue;
     }
     plain(i);
-    const found = /^%([-+ #0']*)(\*|\d*)(?:\.(\*|-?\d*))?(?:hh|h|ll|l|j|z|t|L)?(?:\(([^)]*)\)(?=T))?([A-Za-z%])?/.exec(template.slice(i))!;
+    const found =
+      /^%([-+ #0']*)(\*|\d*)(?:\.(\*|-?\d*))?(?:hh|h|ll|l|j|z|t|L)?(?:\(([^)]*)\)(?=T))?([A-Za-z%])?/
+        .exec(template.slice(i))!;
     i += found[0].length;
     from = i;
     const kind = found[5];
     if (kind === "%") pieces.push("%");
     else if (kind === undefined || !"sbqQcdiuoxXeEfFgGaAT".includes(kind)) {
       pieces.push({ flags: "", width: "", kind: "s", bad: kind ?? found[0] });
-    } else pieces.push({ flags: found[1]!, width: found[2]!, precision: found[3], kind, time: found[4] });
+    } else {pieces.push({
+        flags: found[1]!,
+        width: found[2]!,
+        precision: found[3],
+        kind,
+        time: found[4],
+      });}
   }
   plain(template.length);
   if (kept.size > 500) kept.clear();
@@ -186,17 +226,34 @@ function clamp(n: bigint): bigint {
   return n > most ? most : n < -most - 1n ? -most - 1n : n;
 }
 
-function digits(text: string, precision: number | undefined, flags: string): string {
-  if (precision !== undefined) text = precision === 0 && text === "0" ? "" : text.padStart(precision, "0");
+function digits(
+  text: string,
+  precision: number | undefined,
+  flags: string,
+): string {
+  if (precision !== undefined) {
+    text = precision === 0 && text === "0" ? "" : text.padStart(precision, "0");
+  }
   return flags.includes("'") ? text.replace(/\B(?=(\d{3})+(?!\d))/g, "") : text;
 }
 
 function sign(negative: boolean, text: string, flags: string): string {
-  return (negative ? "-" : flags.includes("+") ? "+" : flags.includes(" ") ? " " : "") + text;
+  return (negative
+    ? "-"
+    : flags.includes("+")
+    ? "+"
+    : flags.includes(" ")
+    ? " "
+    : "") + text;
 }
 
 /** A number in one of C's forms. */
-export function floating(n: number, kind: string, precision: number | undefined, flags: string): string {
+export function floating(
+  n: number,
+  kind: string,
+  precision: number | undefined,
+  flags: string,
+): string {
   const negative = n < 0 || Object.is(n, -0);
   const size = Math.abs(n);
   let out: string;
@@ -207,9 +264,15 @@ export function floating(n: number, kind: string, precision: number | undefined,
   else if (lower === "a") out = hexadecimal(size);
   else {
     const most = precision === 0 ? 1 : precision ?? 6;
-    const power = size === 0 ? 0 : Number(exponent(size, most - 1).split("e")[1]);
-    out = power < -4 || power >= most ? exponent(size, most - 1) : fixed(size, most - 1 - power);
-    if (!flags.includes("#") && out.includes(".")) out = out.replace(/\.?0+(?=e|$)/, "");
+    const power = size === 0
+      ? 0
+      : Number(exponent(size, most - 1).split("e")[1]);
+    out = power < -4 || power >= most
+      ? exponent(size, most - 1)
+      : fixed(size, most - 1 - power);
+    if (!flags.includes("#") && out.includes(".")) {
+      out = out.replace(/\.?0+(?=e|$)/, "");
+    }
   }
   out = sign(negative && !Number.isNaN(n), out, flags);
   return kind === lower ? out : out.toUpperCase();
@@ -218,12 +281,15 @@ export function floating(n: number, kind: string, precision: number | undefined,
 /** Digits after the point, of the number as it is exactly. */
 function fixed(n: number, digits: number): string {
   if (n < 1e21 && digits <= 100) return n.toFixed(digits);
-  if (digits <= 100) return BigInt(n).toString() + (digits > 0 ? "." + "0".repeat(digits) : "");
+  if (digits <= 100) {
+    return BigInt(n).toString() + (digits > 0 ? "." + "0".repeat(digits) : "");
+  }
   return n.toFixed(100) + "0".repeat(digits - 100);
 }
 
 function exponent(n: number, digits: number): string {
-  const [mantissa, power] = n.toExponential(Math.min(100, Math.max(0, digits))).split("e") as [string, string];
+  const [mantissa, power] = n.toExponential(Math.min(100, Math.max(0, digits)))
+    .split("e") as [string, string];
   return `${mantissa}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 

@@ -24,7 +24,11 @@ const CLASSES: Record<string, string> = {
 };
 
 /** What a bracket expression has as a regular expression's, and where it ends; undefined if it is none. */
-export function bracket(text: string, at: number, escapes = true): { source: string; end: number } | undefined {
+export function bracket(
+  text: string,
+  at: number,
+  escapes = true,
+): { source: string; end: number } | undefined {
   let i = at + 1, source = "";
   const negated = text[i] === "!" || text[i] === "^";
   if (negated) i++;
@@ -48,13 +52,20 @@ export function bracket(text: string, at: number, escapes = true): { source: str
     }
     let from = c;
     if (c === "\\" && escapes && i + 1 < text.length) from = text[++i]!;
-    else if (c.charCodeAt(0) >= 0xd800 && c.charCodeAt(0) < 0xdc00) from += text[++i] ?? "";
+    else if (c.charCodeAt(0) >= 0xd800 && c.charCodeAt(0) < 0xdc00) {
+      from += text[++i] ?? "";
+    }
     i++;
-    if (text[i] === "-" && text[i + 1] !== "]" && text[i + 1] !== undefined && !(text[i + 1] === "[" && text[i + 2] === ":")) {
+    if (
+      text[i] === "-" && text[i + 1] !== "]" && text[i + 1] !== undefined &&
+      !(text[i + 1] === "[" && text[i + 2] === ":")
+    ) {
       i++;
       let to = text[i]!;
       if (to === "\\" && escapes) to = text[++i] ?? "";
-      else if (to.charCodeAt(0) >= 0xd800 && to.charCodeAt(0) < 0xdc00) to += text[++i] ?? "";
+      else if (to.charCodeAt(0) >= 0xd800 && to.charCodeAt(0) < 0xdc00) {
+        to += text[++i] ?? "";
+      }
       i++;
       if (from <= to) source += `${quote(from)}-${quote(to)}`;
     } else source += quote(from);
@@ -80,7 +91,9 @@ export function source(pattern: string, options: PatternOptions = {}): string {
     if (/[?*+@!]/.test(c) && pattern[i + 1] === "(") {
       const end = closing(pattern, i + 1);
       if (end > 0) {
-        const choices = alternatives(pattern.slice(i + 2, end)).map((p) => source(p, options)).join("|");
+        const choices = alternatives(pattern.slice(i + 2, end)).map((p) =>
+          source(p, options)
+        ).join("|");
         if (c === "!") {
           // What does not match, up to where the rest does.
           const rest = source(pattern.slice(end + 1), options);
@@ -104,7 +117,9 @@ export function source(pattern: string, options: PatternOptions = {}): string {
         out += "\\[";
         i++;
       } else {
-        out += options.path && found.source.startsWith("[^") ? `(?!/)${found.source}` : found.source;
+        out += options.path && found.source.startsWith("[^")
+          ? `(?!/)${found.source}`
+          : found.source;
         i = found.end;
       }
     } else if (c === "\\" && i + 1 < pattern.length) {
@@ -121,13 +136,24 @@ export function source(pattern: string, options: PatternOptions = {}): string {
 const kept = new Map<string, RegExp>();
 
 /** Whether a pattern is all of a text. */
-export function matches(pattern: string, text: string, options: PatternOptions = {}): boolean {
+export function matches(
+  pattern: string,
+  text: string,
+  options: PatternOptions = {},
+): boolean {
   if (!/[*?[\\(]/.test(pattern) && !options.ignoreCase) return pattern === text;
-  return regex(`^(?:${source(pattern, options)})$`, options.ignoreCase).test(text);
+  return regex(`^(?:${source(pattern, options)})$`, options.ignoreCase).test(
+    text,
+  );
 }
 
-export function regex(text: string, ignoreCase = false, global = false): RegExp {
-  const flags = `u${ignoreCase ? "i" : ""}${global ? "g" : ""}`, key = flags + text;
+export function regex(
+  text: string,
+  ignoreCase = false,
+  global = false,
+): RegExp {
+  const flags = `u${ignoreCase ? "i" : ""}${global ? "g" : ""}`,
+    key = flags + text;
   let found = kept.get(key);
   if (found === undefined) {
     try {
@@ -206,7 +232,15 @@ export function extendedRegex(text: string, ignoreCase = false): RegExp {
       i = found.end;
     } else if (c === "\\" && i + 1 < text.length) {
       const d = text[i + 1]!;
-      out += /[wWsSbB]/.test(d) ? "\\" + d : d === "<" ? "\\b(?=\\w)" : d === ">" ? "\\b(?<=\\w)" : /[1-9]/.test(d) ? "\\" + d : literal(d);
+      out += /[wWsSbB]/.test(d)
+        ? "\\" + d
+        : d === "<"
+        ? "\\b(?=\\w)"
+        : d === ">"
+        ? "\\b(?<=\\w)"
+        : /[1-9]/.test(d)
+        ? "\\" + d
+        : literal(d);
       i += 2;
     } else if (c === "{" && !/^\{\d*,?\d*\}/.test(text.slice(i))) {
       out += "\\{";

@@ -62,7 +62,11 @@ export interface Programs {
 }
 
 /** Changes the shell. What is an assignment in a declaration comes as one. */
-export type Builtin = (shell: Shell, args: (string | Assign)[], name: string) => number | Promise<number>;
+export type Builtin = (
+  shell: Shell,
+  args: (string | Assign)[],
+  name: string,
+) => number | Promise<number>;
 
 /** A program's start. */
 export interface Call {
@@ -121,10 +125,14 @@ export class Cancel {
         clearTimeout(timer);
         resolve();
       };
-      for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) c.waiting.add(wake);
+      for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) {
+        c.waiting.add(wake);
+      }
       if (this.signal !== 0) wake();
     });
-    for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) c.waiting.delete(wake);
+    for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) {
+      c.waiting.delete(wake);
+    }
     if (this.signal !== 0) throw new Killed(this.signal);
   }
 }
@@ -201,7 +209,9 @@ export function reason(error: unknown): string {
 /** A path without `.`, `..` and double slashes. */
 export function resolve(base: string, path: string): string {
   const parts: string[] = [];
-  for (const part of (path.startsWith("/") ? path : `${base}/${path}`).split("/")) {
+  for (
+    const part of (path.startsWith("/") ? path : `${base}/${path}`).split("/")
+  ) {
     if (part === "..") parts.pop();
     else if (part !== "" && part !== ".") parts.push(part);
   }
@@ -250,7 +260,8 @@ class Fields {
     if (!this.split || this.ifs === "") return this.plain(text);
     let from = 0;
     const { ifs } = this;
-    const white = (c: string) => (c === " " || c === "\t" || c === "\n") && ifs.includes(c);
+    const white = (c: string) =>
+      (c === " " || c === "\t" || c === "\n") && ifs.includes(c);
     const add = (to: number) => {
       if (to > from) this.plain(text.slice(from, to));
     };
@@ -308,7 +319,21 @@ export class Shell {
   /** $0, which messages begin with. */
   name = "bash";
   options = new Set<string>(["braceexpand", "hashall"]);
-  shopts = new Set<string>(["checkwinsize", "cmdhist", "complete_fullquote", "extquote", "force_fignore", "globasciiranges", "globskipdots", "hostcomplete", "interactive_comments", "patsub_replacement", "progcomp", "promptvars", "sourcepath"]);
+  shopts = new Set<string>([
+    "checkwinsize",
+    "cmdhist",
+    "complete_fullquote",
+    "extquote",
+    "force_fignore",
+    "globasciiranges",
+    "globskipdots",
+    "hostcomplete",
+    "interactive_comments",
+    "patsub_replacement",
+    "progcomp",
+    "promptvars",
+    "sourcepath",
+  ]);
   traps = new Map<string, string>();
   aliases = new Map<string, string>();
   directories: string[] = [];
@@ -348,7 +373,9 @@ export class Shell {
   copy(): Shell {
     const copy = new Shell(this.world);
     for (const [name, variable] of this.variables) {
-      if (variable.list !== undefined || variable.map !== undefined) variable.shared = true;
+      if (variable.list !== undefined || variable.map !== undefined) {
+        variable.shared = true;
+      }
       copy.variables.set(name, { ...variable });
     }
     copy.functions = new Map(this.functions);
@@ -360,11 +387,40 @@ export class Shell {
     copy.directories = [...this.directories];
     for (const [fd, stream] of this.fds) copy.fds.set(fd, stream.hold());
     for (const [signal, action] of this.traps) {
-      if (action === "" || signal === "ERR" && this.options.has("errtrace")) copy.traps.set(signal, action);
+      if (action === "" || signal === "ERR" && this.options.has("errtrace")) {
+        copy.traps.set(signal, action);
+      }
     }
     copy.calls = [...this.calls];
-    const { cwd, status, line, name, cancel, lastArgument, lastBackground, level, loops, sourced, forgiving, posix, random } = this;
-    Object.assign(copy, { cwd, status, line, name, cancel, lastArgument, lastBackground, level, sourced, forgiving, posix, random });
+    const {
+      cwd,
+      status,
+      line,
+      name,
+      cancel,
+      lastArgument,
+      lastBackground,
+      level,
+      loops,
+      sourced,
+      forgiving,
+      posix,
+      random,
+    } = this;
+    Object.assign(copy, {
+      cwd,
+      status,
+      line,
+      name,
+      cancel,
+      lastArgument,
+      lastBackground,
+      level,
+      sourced,
+      forgiving,
+      posix,
+      random,
+    });
     copy.loops = loops;
     copy.nested = this.nested + 1;
     return copy;
@@ -377,7 +433,9 @@ export class Shell {
   }
 
   print(text: string | Uint8Array): void | Promise<void> {
-    return this.stream(1).write(typeof text === "string" ? toBytes(text) : text);
+    return this.stream(1).write(
+      typeof text === "string" ? toBytes(text) : text,
+    );
   }
 
   /** A message of the shell's own: with its name and the line. */
@@ -407,14 +465,18 @@ export class Shell {
           this.error(`${name}: line ${e.line}: ${e.message}\n`);
         } else {
           this.error(`${name}: line ${e.line}: ${e.message}\n`);
-          if (e.shown !== undefined) this.error(`${name}: line ${e.line}: \`${e.shown}'\n`);
+          if (e.shown !== undefined) {
+            this.error(`${name}: line ${e.line}: \`${e.shown}'\n`);
+          }
         }
         this.status = 2;
         return 2;
       }
       if (parser.hereUnfinished !== undefined) {
         const { line, end, at } = parser.hereUnfinished;
-        this.error(`${this.name}: line ${at}: warning: here-document at line ${line} delimited by end-of-file (wanted \`${end}')\n`);
+        this.error(
+          `${this.name}: line ${at}: warning: here-document at line ${line} delimited by end-of-file (wanted \`${end}')\n`,
+        );
         parser.hereUnfinished = undefined;
       }
       if (node === undefined) return status;
@@ -432,7 +494,9 @@ export class Shell {
 
   /** The status that something thrown stands for. What is none goes on. */
   ended(thrown: unknown): number {
-    if (thrown instanceof ExitShell || thrown instanceof Return) return thrown.code & 255;
+    if (thrown instanceof ExitShell || thrown instanceof Return) {
+      return thrown.code & 255;
+    }
     if (thrown instanceof Killed) return 128 + thrown.signal;
     if (thrown instanceof BrokenPipe) return 141;
     if (thrown instanceof Leave) return 0;
@@ -461,7 +525,9 @@ export class Shell {
 
   async atExit(status: number): Promise<number> {
     const action = this.traps.get("EXIT");
-    if (action === undefined || action === "" || this.exitTrapDone) return status;
+    if (action === undefined || action === "" || this.exitTrapDone) {
+      return status;
+    }
     this.exitTrapDone = true;
     this.status = status;
     this.cancel = new Cancel();
@@ -477,9 +543,16 @@ export class Shell {
   }
 
   /** Runs something as a copy of the shell, and gives its status. */
-  async subshell(run: (copy: Shell) => Promise<number>, prepare?: (copy: Shell) => void): Promise<number> {
+  async subshell(
+    run: (copy: Shell) => Promise<number>,
+    prepare?: (copy: Shell) => void,
+  ): Promise<number> {
     if (this.nested >= MAX_NESTED || this.world.live >= MAX_LIVE) {
-      throw new ShellError("fork: retry: Resource temporarily unavailable (too many subshells)", 254, true);
+      throw new ShellError(
+        "fork: retry: Resource temporarily unavailable (too many subshells)",
+        254,
+        true,
+      );
     }
     this.world.live++;
     const copy = this.copy();
@@ -497,11 +570,15 @@ export class Shell {
   }
 
   /** What something writes to its standard output. */
-  async capture(run: (copy: Shell) => Promise<number>): Promise<{ output: Uint8Array<ArrayBuffer>; status: number }> {
+  async capture(
+    run: (copy: Shell) => Promise<number>,
+  ): Promise<{ output: Uint8Array<ArrayBuffer>; status: number }> {
     const collector = new Collector();
     const status = await this.subshell(run, (copy) => {
       copy.replace(1, collector);
-      if (!this.shopts.has("inherit_errexit") && !this.posix) copy.options.delete("errexit");
+      if (!this.shopts.has("inherit_errexit") && !this.posix) {
+        copy.options.delete("errexit");
+      }
     });
     return { output: collector.take(), status };
   }
@@ -536,7 +613,9 @@ export class Shell {
       case "list": {
         let status = 0;
         for (const { node: item, background, text } of node.items) {
-          status = background ? this.background(item, text) : await this.run(item);
+          status = background
+            ? this.background(item, text)
+            : await this.run(item);
         }
         return status;
       }
@@ -558,7 +637,9 @@ export class Shell {
         for (const { test, body } of node.clauses) {
           if (await this.condition(test) === 0) return await this.run(body);
         }
-        return node.otherwise === undefined ? 0 : await this.run(node.otherwise);
+        return node.otherwise === undefined
+          ? 0
+          : await this.run(node.otherwise);
       }
       case "while":
         return await this.looped(async (turn) => {
@@ -572,11 +653,15 @@ export class Shell {
         });
       case "for": {
         this.line = node.line;
-        const values = node.words === undefined ? this.arguments : await this.fields(node.words);
+        const values = node.words === undefined
+          ? this.arguments
+          : await this.fields(node.words);
         return await this.looped(async (turn) => {
           let status = 0;
           for (const value of values) {
-            if (this.options.has("xtrace")) this.trace(`for ${node.name} in ${values.map(traced).join(" ")}`);
+            if (this.options.has("xtrace")) {
+              this.trace(`for ${node.name} in ${values.map(traced).join(" ")}`);
+            }
             this.set(node.name, value);
             const result = await turn(node.body);
             status = this.status;
@@ -586,13 +671,21 @@ export class Shell {
         });
       }
       case "select":
-        return await this.select(node.name, node.words === undefined ? this.arguments : await this.fields(node.words), node.body);
+        return await this.select(
+          node.name,
+          node.words === undefined
+            ? this.arguments
+            : await this.fields(node.words),
+          node.body,
+        );
       case "count": {
         this.line = node.line;
         if (await this.number(node.init) === undefined) return 1;
         return await this.looped(async (turn) => {
           let status = 0;
-          while (node.test.length === 0 || await this.number(node.test) !== 0n) {
+          while (
+            node.test.length === 0 || await this.number(node.test) !== 0n
+          ) {
             const result = await turn(node.body);
             status = this.status;
             if (!result) break;
@@ -609,7 +702,9 @@ export class Shell {
         for (const { patterns, body, end } of node.items) {
           for (const p of patterns) {
             if (through) break;
-            if (pattern.matches(await this.patternOf(p), text, { ignoreCase })) through = true;
+            if (
+              pattern.matches(await this.patternOf(p), text, { ignoreCase })
+            ) through = true;
           }
           if (!through) continue;
           status = isEmpty(body) ? 0 : await this.run(body);
@@ -621,12 +716,16 @@ export class Shell {
       case "group":
         return await this.run(node.body);
       case "subshell":
-        return await this.checked(await this.subshell((copy) => copy.run(node.body)));
+        return await this.checked(
+          await this.subshell((copy) => copy.run(node.body)),
+        );
       case "let": {
         this.line = node.line;
         if (this.options.has("xtrace")) this.trace(`(( ${node.text.trim()} ))`);
         try {
-          return await this.checked(await this.number(node.parts) !== 0n ? 0 : 1);
+          return await this.checked(
+            await this.number(node.parts) !== 0n ? 0 : 1,
+          );
         } catch (e) {
           if (!(e instanceof ShellError) || e.fatal) throw e;
           this.complain(`((: ${e.message}`);
@@ -638,7 +737,12 @@ export class Shell {
         return await this.checked(await this.test(node.test) ? 0 : 1);
       }
       case "function":
-        this.functions.set(node.name, { body: node.body, line: node.line, text: node.text, source: this.calls.at(-1)?.source ?? this.name });
+        this.functions.set(node.name, {
+          body: node.body,
+          line: node.line,
+          text: node.text,
+          source: this.calls.at(-1)?.source ?? this.name,
+        });
         return 0;
       case "redirected": {
         this.line = node.line;
@@ -658,7 +762,11 @@ export class Shell {
     this.status = status;
     if (status === 0 || this.forgiving > 0) return status;
     const action = this.traps.get("ERR");
-    if (action !== undefined && action !== "" && !this.inTrap && (this.calls.length === 0 || this.options.has("errtrace") || this.calls.every((c) => c.name === "source"))) {
+    if (
+      action !== undefined && action !== "" && !this.inTrap &&
+      (this.calls.length === 0 || this.options.has("errtrace") ||
+        this.calls.every((c) => c.name === "source"))
+    ) {
       await this.trapped(action);
     }
     if (this.options.has("errexit")) throw new ExitShell(status);
@@ -687,12 +795,16 @@ export class Shell {
     }
   }
 
-  private async looped(run: (turn: (body: Node) => Promise<boolean>) => Promise<number>): Promise<number> {
+  private async looped(
+    run: (turn: (body: Node) => Promise<boolean>) => Promise<number>,
+  ): Promise<number> {
     this.loops++;
     const turn = async (body: Node): Promise<boolean> => {
       // Others that run at the same time get their turn, and timers theirs.
       if (++this.turns % 256 === 0) {
-        await (this.world.live > 0 || this.jobs.length > 0 ? new Promise((done) => setTimeout(done, 0)) : null);
+        await (this.world.live > 0 || this.jobs.length > 0
+          ? new Promise((done) => setTimeout(done, 0))
+          : null);
       }
       try {
         await this.run(body);
@@ -711,20 +823,33 @@ export class Shell {
     }
   }
 
-  private async select(name: string, values: string[], body: Node): Promise<number> {
+  private async select(
+    name: string,
+    values: string[],
+    body: Node,
+  ): Promise<number> {
     return await this.looped(async (turn) => {
       const menu = values.map((v, i) => `${i + 1}) ${v}\n`).join("");
       for (let show = true;;) {
         if (show) this.error(menu);
         this.error(this.get("PS3") ?? "#? ");
-        if (await this.world.builtins.get("read")!(this, ["-r", "REPLY"], "read") !== 0) {
+        if (
+          await this.world.builtins.get("read")!(
+            this,
+            ["-r", "REPLY"],
+            "read",
+          ) !== 0
+        ) {
           this.error("\n");
           return 1;
         }
         const answer = this.get("REPLY") ?? "";
         show = answer === "";
         if (show) continue;
-        this.set(name, /^\d+$/.test(answer) ? values[Number(answer) - 1] ?? "" : "");
+        this.set(
+          name,
+          /^\d+$/.test(answer) ? values[Number(answer) - 1] ?? "" : "",
+        );
         if (!await turn(body)) return this.status;
       }
     });
@@ -739,8 +864,16 @@ export class Shell {
       copy.forgiving = 0;
       if (!this.options.has("monitor")) copy.replace(0, new Nothing());
     });
-    const numbers = this.jobs.filter((j) => j.status === undefined).map((j) => j.number);
-    const job: Job = { pid, number: Math.max(0, ...numbers) + 1, text, done, cancel };
+    const numbers = this.jobs.filter((j) => j.status === undefined).map((j) =>
+      j.number
+    );
+    const job: Job = {
+      pid,
+      number: Math.max(0, ...numbers) + 1,
+      text,
+      done,
+      cancel,
+    };
     done.then((status) => job.status = status, (e) => {
       job.status = 1;
       this.complain(reason(e));
@@ -762,7 +895,9 @@ export class Shell {
         const statuses = await this.piped(node);
         this.setList("PIPESTATUS", statuses.map(String));
         status = statuses.at(-1)!;
-        if (this.options.has("pipefail")) status = statuses.findLast((s) => s !== 0) ?? 0;
+        if (this.options.has("pipefail")) {
+          status = statuses.findLast((s) => s !== 0) ?? 0;
+        }
       }
     } finally {
       if (node.not) this.forgiving--;
@@ -771,7 +906,9 @@ export class Shell {
       const seconds = (performance.now() - start) / 1000;
       const shown = node.time === "posix"
         ? `real ${seconds.toFixed(2)}\nuser ${seconds.toFixed(2)}\nsys 0.00\n`
-        : `\nreal\t${minutes(seconds)}\nuser\t${minutes(seconds)}\nsys\t${minutes(0)}\n`;
+        : `\nreal\t${minutes(seconds)}\nuser\t${minutes(seconds)}\nsys\t${
+          minutes(0)
+        }\n`;
       this.error(shown);
     }
     if (node.not) return this.status = status === 0 ? 1 : 0;
@@ -842,7 +979,13 @@ export class Shell {
           for (const stream of before.values()) stream.release();
           return 0;
         }
-        throw new ExitShell(await this.invoke(words.slice(1), words.slice(1) as string[], node.assigns));
+        throw new ExitShell(
+          await this.invoke(
+            words.slice(1),
+            words.slice(1) as string[],
+            node.assigns,
+          ),
+        );
       }
       const before = await this.redirected(node.redirects);
       if (before === undefined) return 1;
@@ -863,27 +1006,44 @@ export class Shell {
     }
   }
 
-  private async invoke(words: (string | Assign)[], shown: string[], assigns: Assign[]): Promise<number> {
+  private async invoke(
+    words: (string | Assign)[],
+    shown: string[],
+    assigns: Assign[],
+  ): Promise<number> {
     const name = words[0] as string;
     const found = this.functions.get(name);
-    const builtin = found === undefined ? this.world.builtins.get(name) : undefined;
+    const builtin = found === undefined
+      ? this.world.builtins.get(name)
+      : undefined;
     const saved: [string, Variable | undefined][] = [];
     for (const assign of assigns) {
       const before = this.variables.get(assign.name);
-      saved.push([assign.name, before === undefined ? undefined : { ...before }]);
+      saved.push([
+        assign.name,
+        before === undefined ? undefined : { ...before },
+      ]);
       const text = await this.assign(assign);
       if (this.options.has("xtrace")) this.trace(text);
       const variable = this.variables.get(assign.name);
-      if (variable !== undefined) this.variables.set(assign.name, { ...variable, exported: true });
+      if (variable !== undefined) {
+        this.variables.set(assign.name, { ...variable, exported: true });
+      }
     }
     if (this.options.has("xtrace")) {
-      this.trace(shown.map((w) => typeof w === "string" ? traced(w) : assignText(w as Assign)).join(" "));
+      this.trace(
+        shown.map((w) =>
+          typeof w === "string" ? traced(w) : assignText(w as Assign)
+        ).join(" "),
+      );
     }
     try {
       let status: number;
-      if (found !== undefined) status = await this.call(name, found, words.slice(1) as string[]);
-      else if (builtin !== undefined) status = await this.builtin(builtin, words, name);
-      else status = await this.program(words as string[]);
+      if (found !== undefined) {
+        status = await this.call(name, found, words.slice(1) as string[]);
+      } else if (builtin !== undefined) {
+        status = await this.builtin(builtin, words, name);
+      } else status = await this.program(words as string[]);
       const last = words.at(-1);
       this.lastArgument = typeof last === "string" ? last : "";
       return status;
@@ -895,11 +1055,18 @@ export class Shell {
     }
   }
 
-  async builtin(run: Builtin, words: (string | Assign)[], name: string): Promise<number> {
+  async builtin(
+    run: Builtin,
+    words: (string | Assign)[],
+    name: string,
+  ): Promise<number> {
     try {
       return await run(this, words.slice(1), name);
     } catch (e) {
-      if (e instanceof FileError || e instanceof Error && e.message === "Bad file descriptor") {
+      if (
+        e instanceof FileError ||
+        e instanceof Error && e.message === "Bad file descriptor"
+      ) {
         this.complain(`${name}: write error: ${reason(e)}`);
         return 1;
       }
@@ -910,7 +1077,11 @@ export class Shell {
   async call(name: string, found: Function, args: string[]): Promise<number> {
     const most = Number(this.get("FUNCNEST") ?? 0) || MAX_CALLS;
     if (this.calls.length >= most) {
-      throw new ShellError(`${name}: maximum function nesting level exceeded (${most})`, 1, true);
+      throw new ShellError(
+        `${name}: maximum function nesting level exceeded (${most})`,
+        1,
+        true,
+      );
     }
     const { arguments: before, loops } = this;
     this.arguments = args;
@@ -926,7 +1097,9 @@ export class Shell {
         status = e.code & 255;
       }
       const action = this.traps.get("RETURN");
-      if (action !== undefined && this.options.has("functrace")) await this.trapped(action);
+      if (action !== undefined && this.options.has("functrace")) {
+        await this.trapped(action);
+      }
       return status;
     } finally {
       this.arguments = before;
@@ -945,16 +1118,25 @@ export class Shell {
     let name = given;
     if (given.includes("/")) {
       const known = /^(?:\/usr(?:\/local)?)?\/s?bin\/([^/]+)$/.exec(given)?.[1];
-      if (known !== undefined && (this.world.programs.has(known) || this.world.builtins.has(known))) {
+      if (
+        known !== undefined &&
+        (this.world.programs.has(known) || this.world.builtins.has(known))
+      ) {
         name = known;
         const builtin = this.world.builtins.get(known);
-        if (builtin !== undefined) return await this.builtin(builtin, [known, ...args], known);
+        if (builtin !== undefined) {
+          return await this.builtin(builtin, [known, ...args], known);
+        }
       } else return await this.file(given, args);
     } else if (!this.world.programs.has(name)) {
       const path = this.search(name);
       if (path !== undefined) return await this.file(path, args);
       if (this.functions.has("command_not_found_handle")) {
-        return await this.call("command_not_found_handle", this.functions.get("command_not_found_handle")!, words);
+        return await this.call(
+          "command_not_found_handle",
+          this.functions.get("command_not_found_handle")!,
+          words,
+        );
       }
       this.complain(`${name}: command not found`);
       const hint = this.world.programs.hint(name);
@@ -982,7 +1164,11 @@ export class Shell {
         return 1;
       }
       if (e instanceof RangeError) {
-        this.error(`${name}: ${/stack/.test(e.message) ? "nested too deeply" : e.message}\n`);
+        this.error(
+          `${name}: ${
+            /stack/.test(e.message) ? "nested too deeply" : e.message
+          }\n`,
+        );
         return 2;
       }
       throw e;
@@ -1028,20 +1214,39 @@ export class Shell {
     if (line !== null) {
       const words = (line[2] ?? "").split(/\s+/).filter((w) => w !== "");
       let interpreter = line[1]!.replace(/.*\//, "");
-      if (interpreter === "env") interpreter = words.filter((w) => !w.startsWith("-") && !w.includes("=")).shift() ?? "";
+      if (interpreter === "env") {
+        interpreter = words.filter((w) =>
+          !w.startsWith("-") && !w.includes("=")
+        ).shift() ?? "";
+      }
       if (interpreter !== "" && !/^(ba|da|k|z)?sh$/.test(interpreter)) {
-        return await this.program([interpreter, ...(line[1]!.endsWith("/env") ? [] : words), given, ...args]);
+        return await this.program([
+          interpreter,
+          ...(line[1]!.endsWith("/env") ? [] : words),
+          given,
+          ...args,
+        ]);
       }
     } else if (bytes.subarray(0, 200).includes(0)) {
       this.complain(`${given}: cannot execute binary file: Exec format error`);
       return 126;
     }
     const text = fromBytes(bytes);
-    return await this.fresh(given, args, (shell) => shell.script(text), line?.[2]?.startsWith("-") ? line[2].split(/\s+/) : []);
+    return await this.fresh(
+      given,
+      args,
+      (shell) => shell.script(text),
+      line?.[2]?.startsWith("-") ? line[2].split(/\s+/) : [],
+    );
   }
 
   /** A new shell, which has of this one what a process inherits. */
-  async fresh(name: string, args: string[], run: (shell: Shell) => Promise<number>, flags: string[] = []): Promise<number> {
+  async fresh(
+    name: string,
+    args: string[],
+    run: (shell: Shell) => Promise<number>,
+    flags: string[] = [],
+  ): Promise<number> {
     const environment = this.environment();
     return await this.subshell(run, (shell) => {
       shell.variables.clear();
@@ -1067,11 +1272,17 @@ export class Shell {
   exportedFunctions = new Set<string>();
 
   /** The variables that a shell begins with. */
-  start0(name: string, args: string[], environment: Record<string, string>): void {
+  start0(
+    name: string,
+    args: string[],
+    environment: Record<string, string>,
+  ): void {
     this.name = name;
     this.arguments = args;
     for (const [name, value] of Object.entries(environment)) {
-      if (/^[A-Za-z_]\w*$/.test(name)) this.variables.set(name, { value, exported: true });
+      if (/^[A-Za-z_]\w*$/.test(name)) {
+        this.variables.set(name, { value, exported: true });
+      }
     }
     const initial: Record<string, string> = {
       IFS: " \t\n",
@@ -1090,22 +1301,34 @@ export class Shell {
       LINES: "24",
     };
     for (const [name, value] of Object.entries(initial)) {
-      if (name === "IFS" || !this.variables.has(name)) this.variables.set(name, { value });
+      if (name === "IFS" || !this.variables.has(name)) {
+        this.variables.set(name, { value });
+      }
     }
     this.variables.delete("COLUMNS");
     this.variables.delete("LINES");
     const level = Number(environment.SHLVL ?? "0");
-    this.variables.set("SHLVL", { value: String((level || 0) + 1), exported: true });
+    this.variables.set("SHLVL", {
+      value: String((level || 0) + 1),
+      exported: true,
+    });
     this.variables.set("PWD", { value: this.cwd, exported: true });
-    if (!this.variables.has("PATH")) this.variables.set("PATH", { value: "/usr/local/bin:/usr/bin:/bin" });
-    this.variables.set("BASH_VERSINFO", { list: ["5", "2", "15", "1", "release", "x86_64-pc-linux-gnu"], readonly: true });
+    if (!this.variables.has("PATH")) {
+      this.variables.set("PATH", { value: "/usr/local/bin:/usr/bin:/bin" });
+    }
+    this.variables.set("BASH_VERSINFO", {
+      list: ["5", "2", "15", "1", "release", "x86_64-pc-linux-gnu"],
+      readonly: true,
+    });
   }
 
   /** What a program has in its environment. */
   environment(): Record<string, string> {
     const all: Record<string, string> = {};
     for (const [name, variable] of this.variables) {
-      if (variable.exported && variable.value !== undefined) all[name] = variable.value;
+      if (variable.exported && variable.value !== undefined) {
+        all[name] = variable.value;
+      }
     }
     all._ = "/usr/bin/env";
     return all;
@@ -1114,7 +1337,9 @@ export class Shell {
   // Redirections.
 
   /** Applies redirections. The descriptors as they were before are for `restore`; undefined if one failed, which was told. */
-  async redirected(redirects: Redirect[]): Promise<Map<number, Stream> | undefined> {
+  async redirected(
+    redirects: Redirect[],
+  ): Promise<Map<number, Stream> | undefined> {
     const before = this.fds;
     this.fds = new Map();
     for (const [fd, stream] of before) this.fds.set(fd, stream.hold());
@@ -1141,22 +1366,32 @@ export class Shell {
       for (fd = 10; this.fds.has(fd);) fd++;
     }
     if (op === "<<" || op === "<<-") {
-      this.replace(fd, new Given(toBytes(await this.singleParts(redirect.target.parts))));
+      this.replace(
+        fd,
+        new Given(toBytes(await this.singleParts(redirect.target.parts))),
+      );
       return;
     }
     if (op === "<<<") {
-      this.replace(fd, new Given(toBytes(await this.single(redirect.target) + "\n")));
+      this.replace(
+        fd,
+        new Given(toBytes(await this.single(redirect.target) + "\n")),
+      );
       return;
     }
     const names = await this.fields([redirect.target]);
     if (names.length !== 1) {
-      const source = redirect.target.parts.map((p) => p.kind === "parameter" ? p.source : "text" in p ? p.text : "").join("");
+      const source = redirect.target.parts.map((p) =>
+        p.kind === "parameter" ? p.source : "text" in p ? p.text : ""
+      ).join("");
       throw new ShellError(`${source}: ambiguous redirect`);
     }
     const name = names[0]!;
     if (op === ">&" || op === "<&") {
       if (name === "-") {
-        const closing = variable === undefined ? fd : Number(this.get(variable));
+        const closing = variable === undefined
+          ? fd
+          : Number(this.get(variable));
         this.fds.get(closing)?.release();
         this.fds.delete(closing);
         return;
@@ -1164,7 +1399,9 @@ export class Shell {
       const number = /^(\d+)(-?)$/.exec(name);
       if (number !== null) {
         const from = Number(number[1]), stream = this.fds.get(from);
-        if (stream === undefined) throw new ShellError(`${from}: Bad file descriptor`);
+        if (stream === undefined) {
+          throw new ShellError(`${from}: Bad file descriptor`);
+        }
         this.replace(fd, stream.hold());
         if (number[2] === "-" && from !== fd) {
           stream.release();
@@ -1173,7 +1410,9 @@ export class Shell {
         if (variable !== undefined) this.set(variable, String(fd));
         return;
       }
-      if (op === "<&" || redirect.fd !== undefined && redirect.fd !== 1) throw new ShellError(`${name}: ambiguous redirect`);
+      if (op === "<&" || redirect.fd !== undefined && redirect.fd !== 1) {
+        throw new ShellError(`${name}: ambiguous redirect`);
+      }
     }
     if (op === "&>" || op === "&>>" || op === ">&") {
       const stream = this.openFile(name, op === "&>>" ? ">>" : ">");
@@ -1199,9 +1438,14 @@ export class Shell {
         } catch {
           // It is made.
         }
-        if (kind === "file") throw new ShellError(`${name}: cannot overwrite existing file`);
+        if (kind === "file") {
+          throw new ShellError(`${name}: cannot overwrite existing file`);
+        }
       }
-      if (op !== "<" && op !== "<>" || this.files.stat(path, true).kind === "directory" && op === "<>") {
+      if (
+        op !== "<" && op !== "<>" ||
+        this.files.stat(path, true).kind === "directory" && op === "<>"
+      ) {
         let directory = false;
         try {
           directory = this.files.stat(path).kind === "directory";
@@ -1227,16 +1471,29 @@ export class Shell {
   /** What a name under /dev stands for, held once more. */
   device(path: string): Stream | undefined {
     if (!path.startsWith("/dev/")) return undefined;
-    const number = path === "/dev/stdin" ? 0 : path === "/dev/stdout" ? 1 : path === "/dev/stderr" ? 2 : /^\/dev\/fd\/(\d+)$/.exec(path)?.[1];
+    const number = path === "/dev/stdin"
+      ? 0
+      : path === "/dev/stdout"
+      ? 1
+      : path === "/dev/stderr"
+      ? 2
+      : /^\/dev\/fd\/(\d+)$/.exec(path)?.[1];
     if (number !== undefined) {
-      const stream = this.fds.get(Number(number)) ?? this.open.find((o) => o.path === path)?.stream;
-      if (stream === undefined) throw new ShellError(`${path}: No such file or directory`);
+      const stream = this.fds.get(Number(number)) ??
+        this.open.find((o) => o.path === path)?.stream;
+      if (stream === undefined) {
+        throw new ShellError(`${path}: No such file or directory`);
+      }
       return stream.hold();
     }
     if (path === "/dev/null") return new Nothing();
     if (path === "/dev/zero") return new Endless((b) => b.fill(0));
-    if (path === "/dev/urandom" || path === "/dev/random") return new Endless((b) => crypto.getRandomValues(b));
-    if (path === "/dev/tty") throw new ShellError(`${path}: No such device or address`);
+    if (path === "/dev/urandom" || path === "/dev/random") {
+      return new Endless((b) => crypto.getRandomValues(b));
+    }
+    if (path === "/dev/tty") {
+      throw new ShellError(`${path}: No such device or address`);
+    }
     return undefined;
   }
 
@@ -1246,7 +1503,10 @@ export class Shell {
   private follow(name: string): { name: string; index?: string } {
     for (let i = 0; i < 20; i++) {
       const variable = this.variables.get(name);
-      if (!variable?.reference || variable.value === undefined || variable.value === "") break;
+      if (
+        !variable?.reference || variable.value === undefined ||
+        variable.value === ""
+      ) break;
       const parts = /^(\w+)\[(.*)\]$/s.exec(variable.value);
       if (parts !== null) return { name: parts[1]!, index: parts[2]! };
       name = variable.value;
@@ -1312,7 +1572,9 @@ export class Shell {
     const calls = [...this.calls].reverse();
     switch (name) {
       case "FUNCNAME":
-        return calls.length === 0 ? undefined : [...calls.map((c) => c.name), "main"];
+        return calls.length === 0
+          ? undefined
+          : [...calls.map((c) => c.name), "main"];
       case "BASH_SOURCE":
         return [...calls.map((c) => c.source), this.name];
       case "BASH_LINENO":
@@ -1328,8 +1590,9 @@ export class Shell {
 
   private seed(name: string, value: string): boolean {
     if (name === "RANDOM") this.random = Number(value) >>> 0;
-    else if (name === "SECONDS") this.world.began = Date.now() - Number(value) * 1000;
-    else return false;
+    else if (name === "SECONDS") {
+      this.world.began = Date.now() - Number(value) * 1000;
+    } else return false;
     return true;
   }
 
@@ -1363,20 +1626,30 @@ export class Shell {
     if (!this.variables.has(name) && this.seed(name, value)) return;
     const variable = this.changed(name);
     const join = (before: string | undefined) =>
-      !append ? this.cased(variable, value) : variable.integer
+      !append
+        ? this.cased(variable, value)
+        : variable.integer
         ? (this.evaluate(before ?? "0") + this.evaluate(value)).toString()
         : this.cased(variable, (before ?? "") + value);
     if (variable.list !== undefined) variable.list[0] = join(variable.list[0]);
-    else if (variable.map !== undefined) variable.map.set("0", join(variable.map.get("0")));
-    else variable.value = join(variable.value);
+    else if (variable.map !== undefined) {
+      variable.map.set("0", join(variable.map.get("0")));
+    } else variable.value = join(variable.value);
     if (name === "OPTIND") this.optionAt = 0;
   }
 
-  setElement(given: string, index: string, value: string, append = false): void {
+  setElement(
+    given: string,
+    index: string,
+    value: string,
+    append = false,
+  ): void {
     const { name } = this.follow(given);
     const variable = this.changed(name);
     const join = (before: string | undefined) =>
-      !append ? this.cased(variable, value) : variable.integer
+      !append
+        ? this.cased(variable, value)
+        : variable.integer
         ? (this.evaluate(before ?? "0") + this.evaluate(value)).toString()
         : this.cased(variable, (before ?? "") + value);
     if (variable.map !== undefined) {
@@ -1397,7 +1670,9 @@ export class Shell {
     let at = Number(this.evaluate(index));
     if (at < 0) at += list.length;
     if (at < 0) throw new ShellError(`${name}[${index}]: bad array subscript`);
-    if (at > 0xfffffffe) throw new ShellError(`${name}[${index}]: bad array subscript`);
+    if (at > 0xfffffffe) {
+      throw new ShellError(`${name}[${index}]: bad array subscript`);
+    }
     return at;
   }
 
@@ -1409,7 +1684,9 @@ export class Shell {
 
   unset(given: string): boolean {
     const parts = /^(\w+)\[(.*)\]$/s.exec(given);
-    const name = parts === null && this.variables.get(given)?.reference ? this.follow(given).name : parts?.[1] ?? given;
+    const name = parts === null && this.variables.get(given)?.reference
+      ? this.follow(given).name
+      : parts?.[1] ?? given;
     const variable = this.variables.get(name);
     if (variable === undefined) return true;
     if (variable.readonly) {
@@ -1428,7 +1705,10 @@ export class Shell {
       else {
         const at = this.position(name, variable.list, index);
         delete variable.list[at];
-        while (variable.list.length > 0 && !((variable.list.length - 1) in variable.list)) variable.list.length--;
+        while (
+          variable.list.length > 0 &&
+          !((variable.list.length - 1) in variable.list)
+        ) variable.list.length--;
       }
     } else if (Number(this.evaluate(index)) === 0) this.variables.delete(name);
     return true;
@@ -1451,7 +1731,9 @@ export class Shell {
       const at = Number(this.evaluate(index));
       return list[at < 0 ? at + list.length : at];
     }
-    return Number(this.evaluate(index)) === 0 || this.evaluate(index) === -1n ? this.get(name) : undefined;
+    return Number(this.evaluate(index)) === 0 || this.evaluate(index) === -1n
+      ? this.get(name)
+      : undefined;
   }
 
   /** An array's keys and values; a plain variable is an array of one. */
@@ -1459,7 +1741,8 @@ export class Shell {
     const { name } = this.follow(given);
     const variable = this.variables.get(name);
     if (variable?.map !== undefined) return [...variable.map];
-    const list = variable?.list ?? (variable === undefined ? this.dynamicList(name) : undefined);
+    const list = variable?.list ??
+      (variable === undefined ? this.dynamicList(name) : undefined);
     if (list !== undefined) return Object.entries(list);
     const value = this.get(name);
     return value === undefined ? [] : [["0", value]];
@@ -1468,7 +1751,9 @@ export class Shell {
   private values(given: string): string[] {
     const { name } = this.follow(given);
     const variable = this.variables.get(name);
-    if (variable?.list !== undefined && variable.list.length < 1 << 24) return variable.list.filter(() => true);
+    if (variable?.list !== undefined && variable.list.length < 1 << 24) {
+      return variable.list.filter(() => true);
+    }
     return this.entries(given).map(([, value]) => value);
   }
 
@@ -1481,9 +1766,16 @@ export class Shell {
       await this.assignList(assign);
       return `${name}=(...)`;
     }
-    const value = assign.value === undefined ? "" : await this.single(assign.value, true);
+    const value = assign.value === undefined
+      ? ""
+      : await this.single(assign.value, true);
     if (assign.index !== undefined) {
-      this.setElement(name, await this.indexText(name, assign.index), value, append);
+      this.setElement(
+        name,
+        await this.indexText(name, assign.index),
+        value,
+        append,
+      );
     } else this.set(name, value, append);
     return `${name}${append ? "+" : ""}=${traced(value)}`;
   }
@@ -1495,11 +1787,16 @@ export class Shell {
 
   private async assignList(assign: Assign): Promise<void> {
     const { name } = this.follow(assign.name);
-    const elements: { index?: string; append: boolean; values: string[] }[] = [];
+    const elements: { index?: string; append: boolean; values: string[] }[] =
+      [];
     const associative = this.variables.get(name)?.map !== undefined;
     for (const { index, append, value } of assign.elements!) {
       if (index !== undefined) {
-        elements.push({ index: await this.indexText(name, index), append, values: [await this.single(value, true)] });
+        elements.push({
+          index: await this.indexText(name, index),
+          append,
+          values: [await this.single(value, true)],
+        });
       } else elements.push({ append, values: await this.fields([value]) });
     }
     const variable = this.changed(name);
@@ -1507,22 +1804,28 @@ export class Shell {
       if (!assign.append) variable.map = new Map();
       const words: string[] = [];
       for (const { index, append, values } of elements) {
-        if (index !== undefined) this.setElement(name, index, values[0]!, append);
-        else words.push(...values);
+        if (index !== undefined) {
+          this.setElement(name, index, values[0]!, append);
+        } else words.push(...values);
       }
-      for (let i = 0; i < words.length; i += 2) this.setElement(name, words[i]!, words[i + 1] ?? "");
+      for (let i = 0; i < words.length; i += 2) {
+        this.setElement(name, words[i]!, words[i + 1] ?? "");
+      }
       return;
     }
     if (!assign.append || variable.list === undefined) {
-      variable.list = assign.append && variable.value !== undefined ? [variable.value] : [];
+      variable.list = assign.append && variable.value !== undefined
+        ? [variable.value]
+        : [];
       variable.value = undefined;
     }
     let at = variable.list.length;
     for (const { index, append, values } of elements) {
       if (index !== undefined) at = this.position(name, variable.list, index);
       for (const value of values) {
-        if (variable.integer || variable.lower || variable.upper || append) this.setElement(name, String(at), value, append);
-        else variable.list[at] = value;
+        if (variable.integer || variable.lower || variable.upper || append) {
+          this.setElement(name, String(at), value, append);
+        } else variable.list[at] = value;
         at++;
       }
     }
@@ -1532,7 +1835,10 @@ export class Shell {
 
   private cells: Cells = {
     get: (name, index) => {
-      const value = index === undefined ? this.get(name) : this.elementNow(this.follow(name).name, this.arithmeticIndex(name, index));
+      const value = index === undefined ? this.get(name) : this.elementNow(
+        this.follow(name).name,
+        this.arithmeticIndex(name, index),
+      );
       if (value === undefined && this.options.has("nounset")) {
         throw new ShellError(`${name}: unbound variable`, 1, true);
       }
@@ -1554,13 +1860,19 @@ export class Shell {
       return evaluate(text, this.cells);
     } catch (e) {
       if (e instanceof ArithmeticError) throw new ShellError(e.message);
-      if (e instanceof RangeError) throw new ShellError(`${text}: expression recursion level exceeded`);
+      if (e instanceof RangeError) {
+        throw new ShellError(`${text}: expression recursion level exceeded`);
+      }
       throw e;
     }
   }
 
   async number(parts: Part[]): Promise<bigint> {
-    return this.evaluate(parts.length === 1 && parts[0]!.kind === "quoted" ? parts[0]!.text : await this.singleParts(parts));
+    return this.evaluate(
+      parts.length === 1 && parts[0]!.kind === "quoted"
+        ? parts[0]!.text
+        : await this.singleParts(parts),
+    );
   }
 
   // Expansion.
@@ -1602,14 +1914,18 @@ export class Shell {
       const fields = new Fields(true, this.ifs());
       await this.expand(one.parts, fields, "word");
       for (const field of fields.finish()) {
-        if (!fields.live || this.options.has("noglob") || !pattern.isPattern(field.pattern, true)) {
+        if (
+          !fields.live || this.options.has("noglob") ||
+          !pattern.isPattern(field.pattern, true)
+        ) {
           all.push(field.text);
           continue;
         }
         const found = this.glob(field.pattern);
-        if (found.length > 0) for (const f of found) all.push(f);
-        else if (this.shopts.has("failglob")) throw new ShellError(`no match: ${field.text}`);
-        else if (!this.shopts.has("nullglob")) all.push(field.text);
+        if (found.length > 0) { for (const f of found) all.push(f); }
+        else if (this.shopts.has("failglob")) {
+          throw new ShellError(`no match: ${field.text}`);
+        } else if (!this.shopts.has("nullglob")) all.push(field.text);
       }
     }
   }
@@ -1617,14 +1933,18 @@ export class Shell {
   /** A word as one string. */
   async single(word: Word, assignment = false): Promise<string> {
     if (word.parts.length === 0) return "";
-    if (word.parts.length === 1 && word.parts[0]!.kind === "quoted") return word.parts[0]!.text;
+    if (word.parts.length === 1 && word.parts[0]!.kind === "quoted") {
+      return word.parts[0]!.text;
+    }
     const fields = new Fields(false, this.ifs());
     await this.expand(word.parts, fields, assignment ? "assignment" : "word");
     return fields.finish().map((f) => f.text).join("");
   }
 
   async singleParts(parts: Part[]): Promise<string> {
-    if (parts.length === 1 && parts[0]!.kind === "quoted") return parts[0]!.text;
+    if (parts.length === 1 && parts[0]!.kind === "quoted") {
+      return parts[0]!.text;
+    }
     const fields = new Fields(false, this.ifs());
     await this.expand(parts, fields, "");
     return fields.finish().map((f) => f.text).join("");
@@ -1637,7 +1957,12 @@ export class Shell {
     return fields.finish().map((f) => f.pattern).join("");
   }
 
-  private async expand(parts: Part[], fields: Fields, mode: "word" | "assignment" | "", asPattern = false): Promise<void> {
+  private async expand(
+    parts: Part[],
+    fields: Fields,
+    mode: "word" | "assignment" | "",
+    asPattern = false,
+  ): Promise<void> {
     for (const [i, part] of parts.entries()) {
       switch (part.kind) {
         case "text": {
@@ -1647,7 +1972,10 @@ export class Shell {
               const name = /^~[^/:]*/.exec(text)![0];
               const end = text[name.length];
               const whole = name.length < text.length || parts.length === 1;
-              const home = whole && (end === undefined || end === "/" || mode === "assignment") ? this.tilde(name) : undefined;
+              const home = whole &&
+                  (end === undefined || end === "/" || mode === "assignment")
+                ? this.tilde(name)
+                : undefined;
               if (home !== undefined) {
                 fields.quoted(home);
                 text = text.slice(name.length);
@@ -1668,7 +1996,9 @@ export class Shell {
           break;
         case "double":
           if (part.parts.length === 0) fields.quoted("");
-          for (const inner of part.parts) await this.expandQuoted(inner, fields);
+          for (const inner of part.parts) {
+            await this.expandQuoted(inner, fields);
+          }
           break;
         case "parameter":
           await this.parameter(part, fields, false, asPattern);
@@ -1724,8 +2054,17 @@ export class Shell {
   private async substitute(body: Node): Promise<string> {
     const { line } = this;
     let bytes: Uint8Array;
-    const only = body.kind === "simple" ? body : body.kind === "list" && body.items.length === 1 && body.items[0]!.node.kind === "simple" ? body.items[0]!.node : undefined;
-    if (only !== undefined && only.words.length === 0 && only.assigns.length === 0 && only.redirects.length === 1 && only.redirects[0]!.op === "<") {
+    const only = body.kind === "simple"
+      ? body
+      : body.kind === "list" && body.items.length === 1 &&
+          body.items[0]!.node.kind === "simple"
+      ? body.items[0]!.node
+      : undefined;
+    if (
+      only !== undefined && only.words.length === 0 &&
+      only.assigns.length === 0 && only.redirects.length === 1 &&
+      only.redirects[0]!.op === "<"
+    ) {
       // $(< file)
       const before = await this.redirected(only.redirects);
       if (before === undefined) {
@@ -1745,7 +2084,9 @@ export class Shell {
     while (end > 0 && bytes[end - 1] === 10) end--;
     bytes = bytes.subarray(0, end);
     if (bytes.includes(0)) {
-      this.complain("warning: command substitution: ignored null byte in input");
+      this.complain(
+        "warning: command substitution: ignored null byte in input",
+      );
       bytes = bytes.filter((b) => b !== 0);
     }
     return fromBytes(bytes);
@@ -1754,18 +2095,30 @@ export class Shell {
   private substituteProcess(body: Node, output: boolean): string {
     const { reader, writer } = pipe();
     let number = 63;
-    while (this.open.some((o) => o.path === `/dev/fd/${number}`) || this.fds.has(number)) number--;
+    while (
+      this.open.some((o) => o.path === `/dev/fd/${number}`) ||
+      this.fds.has(number)
+    ) number--;
     const path = `/dev/fd/${number}`;
     const done = this.subshell((copy) => copy.run(body), (copy) => {
       copy.replace(output ? 0 : 1, output ? reader : writer);
       copy.forgiving = 0;
     });
-    this.open.push({ stream: output ? writer : reader, path, done: output ? done : done.catch(() => 1) });
+    this.open.push({
+      stream: output ? writer : reader,
+      path,
+      done: output ? done : done.catch(() => 1),
+    });
     return path;
   }
 
   /** `$name` and `${…}`. */
-  private async parameter(part: Parameter, fields: Fields, quoted: boolean, asPattern = false): Promise<void> {
+  private async parameter(
+    part: Parameter,
+    fields: Fields,
+    quoted: boolean,
+    asPattern = false,
+  ): Promise<void> {
     const add = (text: string) => {
       if (quoted) fields.quoted(text);
       else if (asPattern) fields.plain(text);
@@ -1781,7 +2134,10 @@ export class Shell {
         add(value);
       }
     };
-    if (part.op === undefined && part.index === undefined && !part.indirect && /^[A-Za-z_]/.test(part.name)) {
+    if (
+      part.op === undefined && part.index === undefined && !part.indirect &&
+      /^[A-Za-z_]/.test(part.name)
+    ) {
       const value = this.get(part.name);
       if (value === undefined) {
         this.bound(part);
@@ -1790,37 +2146,52 @@ export class Shell {
       }
       return add(value);
     }
-    if (part.op === "bad") throw new ShellError(`${part.source}: bad substitution`, 1, true);
+    if (part.op === "bad") {
+      throw new ShellError(`${part.source}: bad substitution`, 1, true);
+    }
 
     let { name, index, op } = part;
     if (op === "names") {
-      const names = [...this.variables.keys()].filter((n) => n.startsWith(name)).sort();
+      const names = [...this.variables.keys()].filter((n) => n.startsWith(name))
+        .sort();
       return addMany(names, plain(part.word!) === "*");
     }
     if (op === "keys") {
-      return addMany(this.entries(name).map(([key]) => key), plain(index!) === "*");
+      return addMany(
+        this.entries(name).map(([key]) => key),
+        plain(index!) === "*",
+      );
     }
     let indexText: string | undefined;
     if (index !== undefined) {
       const simple = plain(index);
-      indexText = simple === "@" || simple === "*" ? simple : await this.indexText(name, index);
+      indexText = simple === "@" || simple === "*"
+        ? simple
+        : await this.indexText(name, index);
     }
     if (part.indirect) {
       const reference = this.variables.get(name);
-      if (reference?.reference && op === undefined) return add(reference.value ?? "");
+      if (reference?.reference && op === undefined) {
+        return add(reference.value ?? "");
+      }
       const target = this.scalar(name, indexText);
       if (target === undefined || target === "") {
-        if (target === undefined && op === undefined) throw new ShellError(`${name}: invalid indirect expansion`);
+        if (target === undefined && op === undefined) {
+          throw new ShellError(`${name}: invalid indirect expansion`);
+        }
         return add("");
       }
       const parts = /^([A-Za-z_]\w*|\d+|[@*#?$!-])(?:\[(.*)\])?$/s.exec(target);
-      if (parts === null) throw new ShellError(`${target}: invalid variable name`);
+      if (parts === null) {
+        throw new ShellError(`${target}: invalid variable name`);
+      }
       name = parts[1]!;
       indexText = parts[2];
     }
 
     // Many values, or one.
-    const many = name === "@" || name === "*" || indexText === "@" || indexText === "*";
+    const many = name === "@" || name === "*" || indexText === "@" ||
+      indexText === "*";
     if (many) {
       const star = name === "*" || indexText === "*";
       const positional = name === "@" || name === "*";
@@ -1828,30 +2199,54 @@ export class Shell {
       if (op === "length") return add(String(values.length));
       if (op === ":") {
         const offset = Number(await this.number(part.word!.parts));
-        const length = part.second === undefined ? undefined : Number(await this.number(part.second.parts));
-        if (length !== undefined && length < 0) throw new ShellError(`${length}: substring expression < 0`);
+        const length = part.second === undefined
+          ? undefined
+          : Number(await this.number(part.second.parts));
+        if (length !== undefined && length < 0) {
+          throw new ShellError(`${length}: substring expression < 0`);
+        }
         if (positional) values = [this.name, ...values];
         else if (this.variable(name)?.list !== undefined) {
           // The offset is an index, which holes count for.
           const { list } = this.variable(name)!;
           const from = offset < 0 ? offset + list!.length : offset;
-          const found = this.entries(name).filter(([key]) => Number(key) >= from).map(([, v]) => v);
+          const found = this.entries(name).filter(([key]) =>
+            Number(key) >= from
+          ).map(([, v]) => v);
           return addMany(from < 0 ? [] : found.slice(0, length), star);
         }
         let from = offset;
         if (from < 0) from += values.length;
         if (from < 0) return;
-        if (positional && offset === 0 && length !== undefined) return addMany(values.slice(0, length), star);
-        return addMany(values.slice(from, length === undefined ? undefined : from + length), star);
+        if (positional && offset === 0 && length !== undefined) {
+          return addMany(values.slice(0, length), star);
+        }
+        return addMany(
+          values.slice(from, length === undefined ? undefined : from + length),
+          star,
+        );
       }
       if (op !== undefined && /^:?[-+=?]$/.test(op)) {
-        const there = values.length > 0 && (op[0] !== ":" || values.length > 1 || values[0] !== "");
-        return await this.alternative(part, op, there, fields, quoted, () => addMany(values, star), asPattern);
+        const there = values.length > 0 &&
+          (op[0] !== ":" || values.length > 1 || values[0] !== "");
+        return await this.alternative(
+          part,
+          op,
+          there,
+          fields,
+          quoted,
+          () => addMany(values, star),
+          asPattern,
+        );
       }
       if (op !== undefined) {
         const changed: string[] = [];
-        for (const value of values) changed.push(await this.operation(part, op, value, name));
-        if (op === "@K" || op === "@A" || op === "@a" || op === "@k") return add(this.transform(op, name, values));
+        for (const value of values) {
+          changed.push(await this.operation(part, op, value, name));
+        }
+        if (op === "@K" || op === "@A" || op === "@a" || op === "@k") {
+          return add(this.transform(op, name, values));
+        }
         return addMany(changed, star);
       }
       return addMany(values, star);
@@ -1859,7 +2254,15 @@ export class Shell {
     const value = this.scalar(name, indexText);
     if (op !== undefined && /^:?[-+=?]$/.test(op)) {
       const there = value !== undefined && (op[0] !== ":" || value !== "");
-      return await this.alternative(part, op, there, fields, quoted, () => add(value!), asPattern);
+      return await this.alternative(
+        part,
+        op,
+        there,
+        fields,
+        quoted,
+        () => add(value!),
+        asPattern,
+      );
     }
     if (value === undefined) {
       this.bound(part);
@@ -1876,9 +2279,15 @@ export class Shell {
 
   /** One value, of a special parameter too. */
   private scalar(name: string, index?: string): string | undefined {
-    if (index !== undefined) return this.elementNow(this.follow(name).name, index);
-    if (/^[A-Za-z_]/.test(name)) return name === "_" ? this.lastArgument : this.get(name);
-    if (/^\d+$/.test(name)) return name === "0" ? this.name : this.arguments[Number(name) - 1];
+    if (index !== undefined) {
+      return this.elementNow(this.follow(name).name, index);
+    }
+    if (/^[A-Za-z_]/.test(name)) {
+      return name === "_" ? this.lastArgument : this.get(name);
+    }
+    if (/^\d+$/.test(name)) {
+      return name === "0" ? this.name : this.arguments[Number(name) - 1];
+    }
     switch (name) {
       case "#":
         return String(this.arguments.length);
@@ -1887,9 +2296,12 @@ export class Shell {
       case "$":
         return String(this.shellPid ?? this.pid);
       case "!":
-        return this.lastBackground === 0 ? undefined : String(this.lastBackground);
+        return this.lastBackground === 0
+          ? undefined
+          : String(this.lastBackground);
       case "-":
-        return Object.entries(OPTIONS).filter(([, o]) => this.options.has(o)).map(([l]) => l).join("");
+        return Object.entries(OPTIONS).filter(([, o]) => this.options.has(o))
+          .map(([l]) => l).join("");
       default:
         return this.arguments.join(name === "*" ? this.ifs()[0] ?? "" : " ");
     }
@@ -1901,12 +2313,28 @@ export class Shell {
   }
 
   private bound(part: Parameter): void {
-    if (!this.options.has("nounset") || part.name === "@" || part.name === "*") return;
-    const name = part.index === undefined ? part.name : `${part.name}[${plain(part.index) ?? ""}]`;
-    throw new ShellError(`${/^\d/.test(name) ? "$" + name : name}: unbound variable`, 1, true);
+    if (
+      !this.options.has("nounset") || part.name === "@" || part.name === "*"
+    ) return;
+    const name = part.index === undefined
+      ? part.name
+      : `${part.name}[${plain(part.index) ?? ""}]`;
+    throw new ShellError(
+      `${/^\d/.test(name) ? "$" + name : name}: unbound variable`,
+      1,
+      true,
+    );
   }
 
-  private async alternative(part: Parameter, op: string, there: boolean, fields: Fields, quoted: boolean, value: () => void, asPattern: boolean): Promise<void> {
+  private async alternative(
+    part: Parameter,
+    op: string,
+    there: boolean,
+    fields: Fields,
+    quoted: boolean,
+    value: () => void,
+    asPattern: boolean,
+  ): Promise<void> {
     const kind = op.at(-1)!;
     if (kind === "+" ? !there : there) {
       if (kind !== "+") value();
@@ -1916,13 +2344,26 @@ export class Shell {
     const word = part.word!;
     if (kind === "?") {
       const text = await this.single(word);
-      throw new ShellError(`${part.name}: ${text || (op[0] === ":" ? "parameter null or not set" : "parameter not set")}`, 127, true);
+      throw new ShellError(
+        `${part.name}: ${
+          text ||
+          (op[0] === ":" ? "parameter null or not set" : "parameter not set")
+        }`,
+        127,
+        true,
+      );
     }
     if (kind === "=") {
       const text = await this.single(word, true);
-      if (part.index !== undefined) this.setElement(part.name, await this.indexText(part.name, part.index), text);
-      else if (!/^[A-Za-z_]/.test(part.name)) throw new ShellError(`$${part.name}: cannot assign in this way`);
-      else this.set(part.name, text);
+      if (part.index !== undefined) {
+        this.setElement(
+          part.name,
+          await this.indexText(part.name, part.index),
+          text,
+        );
+      } else if (!/^[A-Za-z_]/.test(part.name)) {
+        throw new ShellError(`$${part.name}: cannot assign in this way`);
+      } else this.set(part.name, text);
       if (quoted) fields.quoted(text);
       else fields.expanded(text);
       return;
@@ -1934,17 +2375,27 @@ export class Shell {
     }
     // Text outside quotes is split here as an expansion is.
     for (const [i, inner] of word.parts.entries()) {
-      if (inner.kind === "text" && fields.split && !(i === 0 && inner.text.startsWith("~"))) fields.expanded(inner.text);
+      if (
+        inner.kind === "text" && fields.split &&
+        !(i === 0 && inner.text.startsWith("~"))
+      ) fields.expanded(inner.text);
       else await this.expand([inner], fields, i === 0 ? "word" : "", asPattern);
     }
   }
 
-  private async operation(part: Parameter, op: string, value: string, name: string): Promise<string> {
+  private async operation(
+    part: Parameter,
+    op: string,
+    value: string,
+    name: string,
+  ): Promise<string> {
     switch (op) {
       case "length":
         return String(count(value));
       case ":": {
-        const characters = /[\ud800-\udfff]/.test(value) ? [...value] : undefined;
+        const characters = /[\ud800-\udfff]/.test(value)
+          ? [...value]
+          : undefined;
         const size = characters?.length ?? value.length;
         let from = Number(await this.number(part.word!.parts));
         if (from < 0) from += size;
@@ -1953,7 +2404,13 @@ export class Shell {
         if (part.second !== undefined) {
           const length = Number(await this.number(part.second.parts));
           to = length < 0 ? size + length : Math.min(size, from + length);
-          if (to < from) throw new ShellError(`${await this.singleParts(part.second.parts)}: substring expression < 0`);
+          if (to < from) {
+            throw new ShellError(
+              `${await this.singleParts(
+                part.second.parts,
+              )}: substring expression < 0`,
+            );
+          }
         }
         return characters?.slice(from, to).join("") ?? value.slice(from, to);
       }
@@ -1970,9 +2427,13 @@ export class Shell {
         const whole = pattern.regex(`^(?:${pattern.source(p)})$`);
         // The shortest tail is looked for from the end, the longest from the start.
         if (op === "%") {
-          for (let i = value.length; i >= 0; i--) if (whole.test(value.slice(i))) return value.slice(0, i);
+          for (let i = value.length; i >= 0; i--) {
+            if (whole.test(value.slice(i))) return value.slice(0, i);
+          }
         } else {
-          for (let i = 0; i <= value.length; i++) if (whole.test(value.slice(i))) return value.slice(0, i);
+          for (let i = 0; i <= value.length; i++) {
+            if (whole.test(value.slice(i))) return value.slice(0, i);
+          }
         }
         return value;
       }
@@ -1984,12 +2445,20 @@ export class Shell {
         if (p === "") {
           if (op === "/" || op === "//") return value;
         }
-        const by = part.second === undefined ? () => "" : await this.replacement(part.second);
+        const by = part.second === undefined
+          ? () => ""
+          : await this.replacement(part.second);
         let source = pattern.source(p);
         if (op === "/#") source = `^(?:${source})`;
         if (op === "/%") source = `(?:${source})$`;
-        const regex = pattern.regex(source, this.shopts.has("nocasematch"), op === "//");
-        if (op === "//") return value.replace(regex, (m) => m === "" ? "" : by(m));
+        const regex = pattern.regex(
+          source,
+          this.shopts.has("nocasematch"),
+          op === "//",
+        );
+        if (op === "//") {
+          return value.replace(regex, (m) => m === "" ? "" : by(m));
+        }
         return value.replace(regex, (m) => m === "" && op === "/" ? "" : by(m));
       }
       case "^":
@@ -1998,7 +2467,9 @@ export class Shell {
       case ",,":
       case "~":
       case "~~": {
-        const p = part.word!.parts.length === 0 ? "?" : await this.patternOf(part.word!);
+        const p = part.word!.parts.length === 0
+          ? "?"
+          : await this.patternOf(part.word!);
         const change = (c: string) => {
           if (!pattern.matches(p, c)) return c;
           if (op[0] === "^") return c.toUpperCase();
@@ -2006,7 +2477,11 @@ export class Shell {
           return c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase();
         };
         const characters = [...value];
-        if (op.length === 1) return characters.length === 0 ? "" : change(characters[0]!) + characters.slice(1).join("");
+        if (op.length === 1) {
+          return characters.length === 0
+            ? ""
+            : change(characters[0]!) + characters.slice(1).join("");
+        }
         return characters.map(change).join("");
       }
       default:
@@ -2020,7 +2495,12 @@ export class Shell {
     await this.expand(word.parts, fields, "word", true);
     const [field] = fields.finish();
     if (field === undefined) return () => "";
-    if (!/(^|[^\\])(\\\\)*&/.test(field.pattern) || !word.parts.some((p) => p.kind === "text" && p.text.includes("&") || p.kind === "parameter")) {
+    if (
+      !/(^|[^\\])(\\\\)*&/.test(field.pattern) ||
+      !word.parts.some((p) =>
+        p.kind === "text" && p.text.includes("&") || p.kind === "parameter"
+      )
+    ) {
       return () => field.text;
     }
     const quotedToo = field.pattern;
@@ -2050,7 +2530,9 @@ export class Shell {
       case "@A":
         return variable === undefined ? "" : declaration(name, variable, true);
       default:
-        return this.entries(name).map(([k, v]) => `${k} ${quote(v, op === "@K")}`).join(" ");
+        return this.entries(name).map(([k, v]) =>
+          `${k} ${quote(v, op === "@K")}`
+        ).join(" ");
     }
   }
 
@@ -2061,13 +2543,16 @@ export class Shell {
     const parts = text.replace(/\\\//g, "/").split("/");
     let found: string[] = [text.startsWith("/") ? "/" : ""];
     if (parts[0] === "") parts.shift();
-    const dots = this.shopts.has("dotglob"), ignoreCase = this.shopts.has("nocaseglob");
+    const dots = this.shopts.has("dotglob"),
+      ignoreCase = this.shopts.has("nocaseglob");
     for (const [i, part] of parts.entries()) {
       const last = i === parts.length - 1;
       const next: string[] = [];
       if (part === "") {
         // A slash at the end: directories alone.
-        found = found.filter((f) => this.kind(f) === "directory").map((f) => f.endsWith("/") ? f : f + "/");
+        found = found.filter((f) => this.kind(f) === "directory").map((f) =>
+          f.endsWith("/") ? f : f + "/"
+        );
         continue;
       }
       if (part === "**" && this.shopts.has("globstar")) {
@@ -2083,7 +2568,11 @@ export class Shell {
         const name = pattern.unquotePattern(part);
         for (const f of found) {
           const path = f + name;
-          if (last ? this.kind(path, false) !== undefined : this.kind(path) === "directory") next.push(last ? path : path + "/");
+          if (
+            last
+              ? this.kind(path, false) !== undefined
+              : this.kind(path) === "directory"
+          ) next.push(last ? path : path + "/");
         }
         found = next;
         continue;
@@ -2092,16 +2581,25 @@ export class Shell {
       for (const f of found) {
         let names: string[];
         try {
-          names = this.files.readDir(resolve(this.cwd, f || ".")).map((e) => e.name);
+          names = this.files.readDir(resolve(this.cwd, f || ".")).map((e) =>
+            e.name
+          );
         } catch {
           continue;
         }
-        if (part.startsWith(".")) names.push(...this.shopts.has("globskipdots") ? [] : [".", ".."]);
+        if (part.startsWith(".")) {
+          names.push(...this.shopts.has("globskipdots") ? [] : [".", ".."]);
+        }
         for (const name of names.sort(collate)) {
-          if (name.startsWith(".") && !dots && !part.startsWith(".") && !part.startsWith("\\.")) continue;
+          if (
+            name.startsWith(".") && !dots && !part.startsWith(".") &&
+            !part.startsWith("\\.")
+          ) continue;
           if (!regex.test(name)) continue;
           if (last) next.push(f + name);
-          else if (this.kind(f + name) === "directory") next.push(f + name + "/");
+          else if (this.kind(f + name) === "directory") {
+            next.push(f + name + "/");
+          }
         }
       }
       found = next;
@@ -2109,7 +2607,12 @@ export class Shell {
     return found.filter((f) => f !== "");
   }
 
-  private below(from: string, dots: boolean, directories: boolean, found: string[]): void {
+  private below(
+    from: string,
+    dots: boolean,
+    directories: boolean,
+    found: string[],
+  ): void {
     let names: { name: string; kind: string }[];
     try {
       names = this.files.readDir(resolve(this.cwd, from || "."));
@@ -2117,7 +2620,9 @@ export class Shell {
       return;
     }
     const base = from === "" || from.endsWith("/") ? from : from + "/";
-    for (const { name, kind } of names.sort((a, b) => collate(a.name, b.name))) {
+    for (
+      const { name, kind } of names.sort((a, b) => collate(a.name, b.name))
+    ) {
       if (name.startsWith(".") && !dots) continue;
       if (kind === "directory") {
         found.push(base + name + (directories ? "/" : ""));
@@ -2152,15 +2657,23 @@ export class Shell {
         const left = await this.single(test.left);
         const ignoreCase = this.shopts.has("nocasematch");
         if (test.op === "=" || test.op === "==" || test.op === "!=") {
-          return pattern.matches(await this.patternOf(test.right), left, { ignoreCase }) === (test.op !== "!=");
+          return pattern.matches(await this.patternOf(test.right), left, {
+            ignoreCase,
+          }) === (test.op !== "!=");
         }
-        if (test.op === "=~") return await this.regexTest(left, test.right, ignoreCase);
+        if (test.op === "=~") {
+          return await this.regexTest(left, test.right, ignoreCase);
+        }
         return this.binary(test.op, left, await this.single(test.right), true);
       }
     }
   }
 
-  private async regexTest(text: string, word: Word, ignoreCase: boolean): Promise<boolean> {
+  private async regexTest(
+    text: string,
+    word: Word,
+    ignoreCase: boolean,
+  ): Promise<boolean> {
     // What was quoted is meant as it stands.
     let source = "";
     for (const part of word.parts) {
@@ -2168,7 +2681,9 @@ export class Shell {
       await this.expand([part], fields, "word", true);
       const [field] = fields.finish();
       const literal = part.kind === "quoted" || part.kind === "double";
-      source += literal ? (field?.text ?? "").replace(/[\\^$.*+?()[\]{}|]/g, "\\$&") : field?.text ?? "";
+      source += literal
+        ? (field?.text ?? "").replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")
+        : field?.text ?? "";
     }
     let regex: RegExp;
     try {
@@ -2178,7 +2693,9 @@ export class Shell {
       return false;
     }
     const found = regex.exec(text);
-    this.variables.set("BASH_REMATCH", { list: found === null ? [] : [...found].map((f) => f ?? "") });
+    this.variables.set("BASH_REMATCH", {
+      list: found === null ? [] : [...found].map((f) => f ?? ""),
+    });
     return found !== null;
   }
 
@@ -2191,8 +2708,11 @@ export class Shell {
       case "-v": {
         const parts = /^(\w+)\[(.*)\]$/s.exec(text);
         if (parts === null) return this.scalar(text) !== undefined;
-        if (parts[2] === "@" || parts[2] === "*") return this.entries(parts[1]!).length > 0;
-        return this.elementNow(this.follow(parts[1]!).name, parts[2]!) !== undefined;
+        if (parts[2] === "@" || parts[2] === "*") {
+          return this.entries(parts[1]!).length > 0;
+        }
+        return this.elementNow(this.follow(parts[1]!).name, parts[2]!) !==
+          undefined;
       }
       case "-R":
         return this.variables.get(text)?.reference ?? false;
@@ -2205,8 +2725,11 @@ export class Shell {
     try {
       if (text === "") return false;
       const path = resolve(this.cwd, text);
-      if (/^\/dev\/(null|zero|u?random|stdin|stdout|stderr|fd\/\d+)$/.test(path)) {
-        return op === "-e" || op === "-a" || op === "-r" || op === "-w" || op === "-c";
+      if (
+        /^\/dev\/(null|zero|u?random|stdin|stdout|stderr|fd\/\d+)$/.test(path)
+      ) {
+        return op === "-e" || op === "-a" || op === "-r" || op === "-w" ||
+          op === "-c";
       }
       stat = this.files.stat(path, op !== "-L" && op !== "-h");
       if (text.endsWith("/") && stat.kind !== "directory") return false;
@@ -2249,7 +2772,12 @@ export class Shell {
   }
 
   /** A comparison; in `[[` numbers are expressions. */
-  binary(op: string, left: string, right: string, expressions: boolean): boolean {
+  binary(
+    op: string,
+    left: string,
+    right: string,
+    expressions: boolean,
+  ): boolean {
     const time = (path: string) => {
       try {
         return this.files.stat(resolve(this.cwd, path));
@@ -2269,17 +2797,22 @@ export class Shell {
         return collate(left, right) > 0;
       case "-nt":
       case "-ot": {
-        const [a, b] = op === "-nt" ? [time(left), time(right)] : [time(right), time(left)];
+        const [a, b] = op === "-nt"
+          ? [time(left), time(right)]
+          : [time(right), time(left)];
         return a !== undefined && (b === undefined || a.mtime > b.mtime);
       }
       case "-ef": {
         const [a, b] = [time(left), time(right)];
-        return a !== undefined && b !== undefined && a.ino === b.ino && a.size === b.size && a.mtime === b.mtime;
+        return a !== undefined && b !== undefined && a.ino === b.ino &&
+          a.size === b.size && a.mtime === b.mtime;
       }
     }
     const number = (text: string): bigint => {
       if (expressions) return this.evaluate(text);
-      if (!/^\s*[-+]?\d+\s*$/.test(text)) throw new ShellError(`${text}: integer expression expected`, 2);
+      if (!/^\s*[-+]?\d+\s*$/.test(text)) {
+        throw new ShellError(`${text}: integer expression expected`, 2);
+      }
       return BigInt(text.trim().replace(/^\+/, ""));
     };
     const [a, b] = [number(left), number(right)];
@@ -2301,7 +2834,9 @@ export class Shell {
 
   private trace(text: string): void {
     const ps4 = this.get("PS4") ?? "+ ";
-    this.error(`${ps4.replace(/\$LINENO|\$\{LINENO\}/g, String(this.line))}${text}\n`);
+    this.error(
+      `${ps4.replace(/\$LINENO|\$\{LINENO\}/g, String(this.line))}${text}\n`,
+    );
   }
 }
 
@@ -2337,57 +2872,106 @@ export function collate(a: string, b: string): number {
 }
 
 function traced(text: string): string {
-  return text === "" ? "''" : /^[\w@%+=:,.\/\-]+$/.test(text) ? text : quote(text, true);
+  return text === ""
+    ? "''"
+    : /^[\w@%+=:,.\/\-]+$/.test(text)
+    ? text
+    : quote(text, true);
 }
 
 function assignText(assign: Assign): string {
-  return `${assign.name}=${assign.value === undefined ? "(...)" : plain(assign.value) ?? "..."}`;
+  return `${assign.name}=${
+    assign.value === undefined ? "(...)" : plain(assign.value) ?? "..."
+  }`;
 }
 
 function unescape(text: string): string {
-  return text.replace(/\\([abefnrtv\\'"])/g, (_, c) => ({ a: "\x07", b: "\b", e: "\x1b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" } as Record<string, string>)[c] ?? c);
+  return text.replace(
+    /\\([abefnrtv\\'"])/g,
+    (_, c) =>
+      ({
+        a: "\x07",
+        b: "\b",
+        e: "\x1b",
+        f: "\f",
+        n: "\n",
+        r: "\r",
+        t: "\t",
+        v: "\v",
+      } as Record<string, string>)[c] ?? c,
+  );
 }
 
 /** A text as the shell reads it again. */
 export function quote(text: string, always = false): string {
   if (/[\x00-\x1f\x7f]/.test(text)) {
-    const inner = text.replace(/[\\']/g, "\\$&").replace(/[\x00-\x1f\x7f]/g, (c) => {
-      const at = "\x07\b\x1b\f\n\r\t\v".indexOf(c);
-      return at >= 0 ? "\\" + "abEfnrtv"[at] : "\\" + c.charCodeAt(0).toString(8).padStart(3, "0");
-    });
+    const inner = text.replace(/[\\']/g, "\\$&").replace(
+      /[\x00-\x1f\x7f]/g,
+      (c) => {
+        const at = "\x07\b\x1b\f\n\r\t\v".indexOf(c);
+        return at >= 0
+          ? "\\" + "abEfnrtv"[at]
+          : "\\" + c.charCodeAt(0).toString(8).padStart(3, "0");
+      },
+    );
     return `$'${inner}'`;
   }
   if (always) return `'${text.replaceAll("'", "'\\''")}'`;
   if (text === "") return "''";
-  return text.replace(/[^\w@%+=:.\/\-\u0080-\uffff]/g, "\\$&").replace(/^~/, "\\~");
+  return text.replace(/[^\w@%+=:.\/\-\u0080-\uffff]/g, "\\$&").replace(
+    /^~/,
+    "\\~",
+  );
 }
 
 export function attributes(variable: Variable | undefined): string {
   if (variable === undefined) return "";
-  return (variable.list !== undefined ? "a" : "") + (variable.map !== undefined ? "A" : "") + (variable.integer ? "i" : "") +
-    (variable.lower ? "l" : "") + (variable.reference ? "n" : "") + (variable.readonly ? "r" : "") + (variable.upper ? "u" : "") + (variable.exported ? "x" : "");
+  return (variable.list !== undefined ? "a" : "") +
+    (variable.map !== undefined ? "A" : "") + (variable.integer ? "i" : "") +
+    (variable.lower ? "l" : "") + (variable.reference ? "n" : "") +
+    (variable.readonly ? "r" : "") + (variable.upper ? "u" : "") +
+    (variable.exported ? "x" : "");
 }
 
 /** A variable as `declare -p` prints it. */
-export function declaration(name: string, variable: Variable, short = false): string {
-  const double = (text: string) => /[\x00-\x1f\x7f]/.test(text) ? quote(text) : `"${text.replace(/["\\$`]/g, "\\$&")}"`;
+export function declaration(
+  name: string,
+  variable: Variable,
+  short = false,
+): string {
+  const double = (text: string) =>
+    /[\x00-\x1f\x7f]/.test(text)
+      ? quote(text)
+      : `"${text.replace(/["\\$`]/g, "\\$&")}"`;
   const flags = attributes(variable) || "-";
   if (variable.map !== undefined) {
-    const inner = [...variable.map].map(([k, v]) => `[${/^[\w.\/-]+$/.test(k) ? k : double(k)}]=${double(v)} `).join("");
+    const inner = [...variable.map].map(([k, v]) =>
+      `[${/^[\w.\/-]+$/.test(k) ? k : double(k)}]=${double(v)} `
+    ).join("");
     return `declare -${flags} ${name}=(${inner})`;
   }
   if (variable.list !== undefined) {
-    return `declare -${flags} ${name}=(${Object.entries(variable.list).map(([k, v]) => `[${k}]=${double(v)}`).join(" ")})`;
+    return `declare -${flags} ${name}=(${
+      Object.entries(variable.list).map(([k, v]) => `[${k}]=${double(v)}`).join(
+        " ",
+      )
+    })`;
   }
-  if (short && flags === "-") return `${name}=${quote(variable.value ?? "", true)}`;
-  return `declare -${flags} ${name}${variable.value === undefined ? "" : `=${double(variable.value)}`}`;
+  if (short && flags === "-") {
+    return `${name}=${quote(variable.value ?? "", true)}`;
+  }
+  return `declare -${flags} ${name}${
+    variable.value === undefined ? "" : `=${double(variable.value)}`
+  }`;
 }
 
 /** The words that a word's braces make. */
 function braces(word: Word): Word[] {
   if (word.braced !== undefined) return word.braced;
   let some = false;
-  for (const part of word.parts) if (part.kind === "text" && part.text.includes("{")) some = true;
+  for (const part of word.parts) {
+    if (part.kind === "text" && part.text.includes("{")) some = true;
+  }
   if (!some) return word.braced = [word];
   const items: (string | Part)[] = [];
   for (const part of word.parts) {
@@ -2400,8 +2984,9 @@ function braces(word: Word): Word[] {
     for (const item of items) {
       const last = parts.at(-1);
       if (typeof item !== "string") parts.push(item);
-      else if (last?.kind === "text") parts[parts.length - 1] = { kind: "text", text: last.text + item };
-      else parts.push({ kind: "text", text: item });
+      else if (last?.kind === "text") {
+        parts[parts.length - 1] = { kind: "text", text: last.text + item };
+      } else parts.push({ kind: "text", text: item });
     }
     return { parts };
   });
@@ -2438,7 +3023,9 @@ function spread(items: (string | Part)[]): (string | Part)[][] {
     for (const choice of choices) {
       for (const tail of tails) {
         all.push([...head, ...choice, ...tail]);
-        if (all.length > 1_000_000) throw new ShellError("brace expansion: too many words");
+        if (all.length > 1_000_000) {
+          throw new ShellError("brace expansion: too many words");
+        }
       }
     }
     return all;
@@ -2451,16 +3038,30 @@ function sequence(text: string): string[] | undefined {
   const letters = /^([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?$/.exec(text);
   const found = numbers ?? letters;
   if (found === null) return undefined;
-  const [from, to] = numbers !== null ? [Number(found[1]), Number(found[2])] : [found[1]!.charCodeAt(0), found[2]!.charCodeAt(0)];
+  const [from, to] = numbers !== null
+    ? [Number(found[1]), Number(found[2])]
+    : [found[1]!.charCodeAt(0), found[2]!.charCodeAt(0)];
   const step = Math.abs(Number(found[3] ?? 1)) || 1;
-  if (Math.abs(to - from) / step > 1_000_000) throw new ShellError("brace expansion: too many words");
-  const padded = numbers !== null && /^-?0\d/.test(found[1]!) || numbers !== null && /^-?0\d/.test(found[2]!);
+  if (Math.abs(to - from) / step > 1_000_000) {
+    throw new ShellError("brace expansion: too many words");
+  }
+  const padded = numbers !== null && /^-?0\d/.test(found[1]!) ||
+    numbers !== null && /^-?0\d/.test(found[2]!);
   const width = padded ? Math.max(found[1]!.length, found[2]!.length) : 0;
   const all: string[] = [];
-  for (let n = from; from <= to ? n <= to : n >= to; n += from <= to ? step : -step) {
+  for (
+    let n = from;
+    from <= to ? n <= to : n >= to;
+    n += from <= to ? step : -step
+  ) {
     if (numbers === null) all.push(String.fromCharCode(n));
-    else if (width > 0) all.push(n < 0 ? "-" + String(-n).padStart(width - 1, "0") : String(n).padStart(width, "0"));
-    else all.push(String(n));
+    else if (width > 0) {
+      all.push(
+        n < 0
+          ? "-" + String(-n).padStart(width - 1, "0")
+          : String(n).padStart(width, "0"),
+      );
+    } else all.push(String(n));
   }
   return all;
 }

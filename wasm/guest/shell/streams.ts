@@ -111,7 +111,9 @@ export class Collector extends Stream {
   }
   override write(bytes: Bytes): void {
     this.size += bytes.length;
-    if (this.size > this.limit) throw new RangeError("too much output for a variable");
+    if (this.size > this.limit) {
+      throw new RangeError("too much output for a variable");
+    }
     // Writers may use their buffers again.
     this.pieces.push(bytes.slice());
   }
@@ -125,7 +127,11 @@ export class Collector extends Stream {
 /** A file, with the place where it is read and written. */
 export class FileStream extends Stream {
   private at = 0;
-  constructor(private file: OpenFile, override path: string, private append: boolean) {
+  constructor(
+    private file: OpenFile,
+    override path: string,
+    private append: boolean,
+  ) {
     super();
   }
   override read(): Bytes | null {
@@ -167,7 +173,8 @@ export class Endless extends Stream {
 export function pipe(): { reader: Stream; writer: Stream } {
   const pieces: Bytes[] = [];
   let size = 0, ended = false, broken = false;
-  let wakeReader: (() => void) | undefined, wakeWriter: (() => void) | undefined;
+  let wakeReader: (() => void) | undefined,
+    wakeWriter: (() => void) | undefined;
   const wake = () => {
     wakeReader?.();
     wakeWriter?.();
@@ -226,7 +233,9 @@ export function pipe(): { reader: Stream; writer: Stream } {
 }
 
 /** All that is left. */
-export async function readAll(stream: Stream): Promise<Uint8Array<ArrayBuffer>> {
+export async function readAll(
+  stream: Stream,
+): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Bytes[] = [];
   for (;;) {
     let piece = stream.read();
@@ -237,10 +246,14 @@ export async function readAll(stream: Stream): Promise<Uint8Array<ArrayBuffer>> 
 }
 
 /** All that is left, where nobody has to be waited for; else undefined. */
-export function readAllNow(stream: Stream): Uint8Array<ArrayBuffer> | undefined {
+export function readAllNow(
+  stream: Stream,
+): Uint8Array<ArrayBuffer> | undefined {
   if (stream.waits) return undefined;
   const pieces: Bytes[] = [];
-  for (let piece; (piece = stream.read() as Bytes | null) !== null;) pieces.push(piece);
+  for (let piece; (piece = stream.read() as Bytes | null) !== null;) {
+    pieces.push(piece);
+  }
   return concat(pieces);
 }
 
@@ -254,7 +267,9 @@ export async function readUntil(
     let piece = stream.read();
     if (piece instanceof Promise) piece = await piece;
     if (piece === null) {
-      return pieces.length === 0 ? null : { bytes: concat(pieces), found: false };
+      return pieces.length === 0
+        ? null
+        : { bytes: concat(pieces), found: false };
     }
     const end = piece.indexOf(delimiter);
     if (end < 0) {
@@ -263,7 +278,10 @@ export async function readUntil(
     }
     stream.unread(piece.subarray(end + 1));
     const head = piece.subarray(0, end);
-    return { bytes: pieces.length === 0 ? head : concat([...pieces, head]), found: true };
+    return {
+      bytes: pieces.length === 0 ? head : concat([...pieces, head]),
+      found: true,
+    };
   }
 }
 

@@ -67,14 +67,39 @@ export interface Simple {
 
 export type Node =
   | Simple
-  | { kind: "pipe"; parts: Node[]; errors: boolean[]; not: boolean; time: "" | "bash" | "posix"; line: number }
+  | {
+    kind: "pipe";
+    parts: Node[];
+    errors: boolean[];
+    not: boolean;
+    time: "" | "bash" | "posix";
+    line: number;
+  }
   | { kind: "and" | "or"; left: Node; right: Node }
   | { kind: "list"; items: { node: Node; background: boolean; text: string }[] }
   | { kind: "if"; clauses: { test: Node; body: Node }[]; otherwise?: Node }
-  | { kind: "for" | "select"; name: string; words?: Word[]; body: Node; line: number }
-  | { kind: "count"; init: Part[]; test: Part[]; step: Part[]; body: Node; line: number }
+  | {
+    kind: "for" | "select";
+    name: string;
+    words?: Word[];
+    body: Node;
+    line: number;
+  }
+  | {
+    kind: "count";
+    init: Part[];
+    test: Part[];
+    step: Part[];
+    body: Node;
+    line: number;
+  }
   | { kind: "while"; until: boolean; test: Node; body: Node }
-  | { kind: "case"; word: Word; items: { patterns: Word[]; body: Node; end: string }[]; line: number }
+  | {
+    kind: "case";
+    word: Word;
+    items: { patterns: Word[]; body: Node; end: string }[];
+    line: number;
+  }
   | { kind: "group"; body: Node }
   | { kind: "subshell"; body: Node; line: number }
   | { kind: "let"; parts: Part[]; line: number; text: string }
@@ -105,13 +130,16 @@ export class ShellSyntaxError extends Error {
 }
 
 const RESERVED = new Set(
-  "if then else elif fi do done case esac while until for select function { } ! [[ ]] time in".split(" "),
+  "if then else elif fi do done case esac while until for select function { } ! [[ ]] time in"
+    .split(" "),
 );
 const CLOSING = new Set("then else elif fi do done esac }".split(" "));
 const DECLARING = new Set("declare typeset local export readonly".split(" "));
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*/;
 const UNARY = /^-[abcdefghknoprstuvwxzGLNORS]$/;
-const BINARY = new Set("= == != =~ < > -eq -ne -lt -le -gt -ge -nt -ot -ef".split(" "));
+const BINARY = new Set(
+  "= == != =~ < > -eq -ne -lt -le -gt -ge -nt -ot -ef".split(" "),
+);
 
 interface HereDoc {
   redirect: Redirect;
@@ -142,7 +170,9 @@ export class Parser {
     }
     const node = this.list(true, "");
     this.blanks();
-    if (this.at < this.text.length && this.text[this.at] !== "\n") this.unexpected();
+    if (this.at < this.text.length && this.text[this.at] !== "\n") {
+      this.unexpected();
+    }
     if (this.at < this.text.length) this.newline();
     else this.readHere();
     return node;
@@ -164,13 +194,17 @@ export class Parser {
   }
 
   private unexpected(): never {
-    if (this.at >= this.text.length) this.error("syntax error: unexpected end of file", true);
+    if (this.at >= this.text.length) {
+      this.error("syntax error: unexpected end of file", true);
+    }
     const token = this.token();
     const start = this.text.lastIndexOf("\n", this.at - 1) + 1;
     let end = this.text.indexOf("\n", start);
     if (end < 0) end = this.text.length;
     this.error(
-      `syntax error near unexpected token \`${token === "\n" ? "newline" : token}'`,
+      `syntax error near unexpected token \`${
+        token === "\n" ? "newline" : token
+      }'`,
       false,
       this.text.slice(start, end),
     );
@@ -179,14 +213,17 @@ export class Parser {
   /** The token here, for a message. */
   private token(): string {
     const rest = this.text.slice(this.at, this.at + 200);
-    return /^(\n|;;&|;;|;&|&&|\|\||\|&|<<-|<<<|<<|>>|>&|<&|<>|>\||&>>|&>|[;&|<>()])/.exec(rest)?.[0] ??
+    return /^(\n|;;&|;;|;&|&&|\|\||\|&|<<-|<<<|<<|>>|>&|<&|<>|>\||&>>|&>|[;&|<>()])/
+      .exec(rest)?.[0] ??
       /^[^\s;&|<>()]+/.exec(rest)?.[0] ?? rest[0] ?? "";
   }
 
   private blanks(): void {
     for (;;) {
       const c = this.text[this.at];
-      if (c === " " || c === "\t" || c === "\r" && this.text[this.at + 1] === "\n") this.at++;
+      if (
+        c === " " || c === "\t" || c === "\r" && this.text[this.at + 1] === "\n"
+      ) this.at++;
       else if (c === "\\" && this.text[this.at + 1] === "\n") {
         this.at += 2;
         this.line++;
@@ -204,7 +241,9 @@ export class Parser {
   }
 
   private newlines(): void {
-    for (this.blanks(); this.text[this.at] === "\n"; this.blanks()) this.newline();
+    for (this.blanks(); this.text[this.at] === "\n"; this.blanks()) {
+      this.newline();
+    }
   }
 
   private starts(s: string): boolean {
@@ -247,7 +286,11 @@ export class Parser {
         if (top) this.blanks();
         else this.newlines();
         const c = this.text[this.at];
-        if (c === undefined || c === "\n" || close === ")" && c === ")" || c === ";" && close === ";;" && /^;[;&]/.test(this.text.slice(this.at, this.at + 2))) break;
+        if (
+          c === undefined || c === "\n" || close === ")" && c === ")" ||
+          c === ";" && close === ";;" &&
+            /^;[;&]/.test(this.text.slice(this.at, this.at + 2))
+        ) break;
         const word = this.reserved();
         if (word !== undefined && CLOSING.has(word)) {
           if (top || close === ")") this.unexpected();
@@ -263,20 +306,29 @@ export class Parser {
           items.push({ node, background: true, text });
         } else {
           items.push({ node, background: false, text });
-          if (end === ";" && !/^;[;&]/.test(this.text.slice(this.at, this.at + 2))) this.at++;
+          if (
+            end === ";" && !/^;[;&]/.test(this.text.slice(this.at, this.at + 2))
+          ) this.at++;
           else if (end !== "\n" || top) break;
         }
       }
-      return items.length === 1 && !items[0]!.background ? items[0]!.node : { kind: "list", items };
+      return items.length === 1 && !items[0]!.background
+        ? items[0]!.node
+        : { kind: "list", items };
     });
   }
 
   /** A list that must not be empty, up to a closing word, which is left. */
   private body(...ends: string[]): Node {
     const node = this.list(false, ends[0]!);
-    if (this.at >= this.text.length) this.error("syntax error: unexpected end of file", true);
+    if (this.at >= this.text.length) {
+      this.error("syntax error: unexpected end of file", true);
+    }
     const word = this.reserved();
-    if (node.kind === "list" && node.items.length === 0 || word === undefined || !ends.includes(word)) {
+    if (
+      node.kind === "list" && node.items.length === 0 || word === undefined ||
+      !ends.includes(word)
+    ) {
       this.unexpected();
     }
     return node;
@@ -286,7 +338,11 @@ export class Parser {
     let left = this.pipeline();
     for (;;) {
       this.blanks();
-      const kind = this.starts("&&") ? "and" : this.starts("||") ? "or" : undefined;
+      const kind = this.starts("&&")
+        ? "and"
+        : this.starts("||")
+        ? "or"
+        : undefined;
       if (kind === undefined) return left;
       this.at += 2;
       this.newlines();
@@ -314,7 +370,10 @@ export class Parser {
       } else break;
     }
     this.blanks();
-    if ((not || time !== "") && (this.at >= this.text.length || /[\n;]/.test(this.text[this.at]!))) {
+    if (
+      (not || time !== "") &&
+      (this.at >= this.text.length || /[\n;]/.test(this.text[this.at]!))
+    ) {
       return { kind: "pipe", parts: [], errors: [], not, time, line };
     }
     const parts = [this.command()], errors: boolean[] = [];
@@ -344,7 +403,9 @@ export class Parser {
         if (redirect === undefined) break;
         redirects.push(redirect);
       }
-      return redirects.length === 0 ? body : { kind: "redirected", body, redirects, line };
+      return redirects.length === 0
+        ? body
+        : { kind: "redirected", body, redirects, line };
     });
   }
 
@@ -357,7 +418,12 @@ export class Parser {
         if (inside !== undefined) {
           this.at += inside.length + 4;
           this.line += count(inside);
-          return { kind: "let", parts: texts(inside, line, "arithmetic"), line, text: inside };
+          return {
+            kind: "let",
+            parts: texts(inside, line, "arithmetic"),
+            line,
+            text: inside,
+          };
         }
       }
       this.at++;
@@ -407,7 +473,8 @@ export class Parser {
         after();
         this.blanks();
         if (word === "for" && this.starts("((")) {
-          const inside = this.doubleParentheses(this.at + 2) ?? this.unexpected();
+          const inside = this.doubleParentheses(this.at + 2) ??
+            this.unexpected();
           this.at += inside.length + 4;
           this.line += count(inside);
           const pieces = splitSemicolons(inside);
@@ -416,8 +483,17 @@ export class Parser {
           }
           this.blanks();
           if (this.text[this.at] === ";") this.at++;
-          const [init, test, step] = pieces.map((p) => texts(p.trim(), line, "arithmetic"));
-          return { kind: "count", init: init!, test: test!, step: step!, body: this.doBody(), line };
+          const [init, test, step] = pieces.map((p) =>
+            texts(p.trim(), line, "arithmetic")
+          );
+          return {
+            kind: "count",
+            init: init!,
+            test: test!,
+            step: step!,
+            body: this.doBody(),
+            line,
+          };
         }
         const name = NAME.exec(this.text.slice(this.at, this.at + 200))?.[0];
         if (name === undefined) this.unexpected();
@@ -431,7 +507,10 @@ export class Parser {
             this.blanks();
             const c = this.text[this.at];
             if (c === undefined || c === ";" || c === "\n") break;
-            if (/[&|<>()]/.test(c) && !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))) this.unexpected();
+            if (
+              /[&|<>()]/.test(c) &&
+              !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))
+            ) this.unexpected();
             words.push(this.word());
           }
         }
@@ -456,7 +535,9 @@ export class Parser {
           const patterns: Word[] = [];
           for (;;) {
             this.blanks();
-            if (/[;&|<>()\n]/.test(this.text[this.at] ?? "\n")) this.unexpected();
+            if (/[;&|<>()\n]/.test(this.text[this.at] ?? "\n")) {
+              this.unexpected();
+            }
             patterns.push(this.word("pattern"));
             this.blanks();
             if (this.text[this.at] === "|") this.at++;
@@ -466,7 +547,9 @@ export class Parser {
           this.at++;
           const body = this.list(false, ";;");
           this.newlines();
-          const end = /^;;&|^;;|^;&/.exec(this.text.slice(this.at, this.at + 3))?.[0] ?? "";
+          const end =
+            /^;;&|^;;|^;&/.exec(this.text.slice(this.at, this.at + 3))?.[0] ??
+              "";
           if (end === "" && this.reserved() !== "esac") this.unexpected();
           this.at += end.length;
           items.push({ patterns, body, end: end || ";;" });
@@ -484,7 +567,9 @@ export class Parser {
         const from = this.at;
         after();
         this.blanks();
-        const name = /^[^\s;&|<>()$`"'\\]+/.exec(this.text.slice(this.at, this.at + 500))?.[0];
+        const name = /^[^\s;&|<>()$`"'\\]+/.exec(
+          this.text.slice(this.at, this.at + 500),
+        )?.[0];
         if (name === undefined) this.unexpected();
         this.at += name.length;
         this.blanks();
@@ -513,7 +598,9 @@ export class Parser {
   }
 
   private functionByName(): Node | undefined {
-    const head = /^([^\s;&|<>()$`"'\\=]+)[ \t]*\([ \t]*\)/.exec(this.text.slice(this.at, this.at + 500));
+    const head = /^([^\s;&|<>()$`"'\\=]+)[ \t]*\([ \t]*\)/.exec(
+      this.text.slice(this.at, this.at + 500),
+    );
     if (head === null) return undefined;
     const line = this.line, from = this.at;
     this.at += head[0].length;
@@ -524,14 +611,22 @@ export class Parser {
     this.newlines();
     const body = this.command();
     if (body.kind === "simple") this.unexpected();
-    return { kind: "function", name, body, line, text: this.text.slice(from, this.at) };
+    return {
+      kind: "function",
+      name,
+      body,
+      line,
+      text: this.text.slice(from, this.at),
+    };
   }
 
   /** Commands up to `)`, which is taken. */
   private parenthesised(): Node {
     const body = this.list(false, ")");
     this.newlines();
-    if (this.at >= this.text.length) this.error("syntax error: unexpected end of file", true);
+    if (this.at >= this.text.length) {
+      this.error("syntax error: unexpected end of file", true);
+    }
     if (this.text[this.at] !== ")") this.unexpected();
     this.at++;
     return body;
@@ -550,19 +645,29 @@ export class Parser {
       } else if (c === "(") depth++;
       else if (c === ")") {
         if (depth > 0) depth--;
-        else return this.text[i + 1] === ")" ? this.text.slice(from, i) : undefined;
+        else {return this.text[i + 1] === ")"
+            ? this.text.slice(from, i)
+            : undefined;}
       }
     }
     this.error("syntax error: unexpected end of file", true);
   }
 
   private simple(): Node {
-    const node: Simple = { kind: "simple", assigns: [], words: [], redirects: [], line: this.line };
+    const node: Simple = {
+      kind: "simple",
+      assigns: [],
+      words: [],
+      redirects: [],
+      line: this.line,
+    };
     let declaring = false;
     for (;;) {
       this.blanks();
       const c = this.text[this.at];
-      if (c === undefined || c === "\n" || c === ";" || c === "|" || c === ")") break;
+      if (
+        c === undefined || c === "\n" || c === ";" || c === "|" || c === ")"
+      ) break;
       if (c === "&" && this.text[this.at + 1] !== ">") break;
       const redirect = this.redirect();
       if (redirect !== undefined) {
@@ -586,11 +691,20 @@ export class Parser {
       const word = this.word();
       node.words.push(word);
       if (node.words.length <= 2) {
-        const first = word.parts.length === 1 && word.parts[0]!.kind === "text" ? word.parts[0]!.text : "";
-        if (node.words.length === 1 ? DECLARING.has(first) : DECLARING.has(first) && plain(node.words[0]!) === "builtin") declaring = true;
+        const first = word.parts.length === 1 && word.parts[0]!.kind === "text"
+          ? word.parts[0]!.text
+          : "";
+        if (
+          node.words.length === 1
+            ? DECLARING.has(first)
+            : DECLARING.has(first) && plain(node.words[0]!) === "builtin"
+        ) declaring = true;
       }
     }
-    if (node.words.length === 0 && node.assigns.length === 0 && node.redirects.length === 0) this.unexpected();
+    if (
+      node.words.length === 0 && node.assigns.length === 0 &&
+      node.redirects.length === 0
+    ) this.unexpected();
     return node;
   }
 
@@ -600,8 +714,12 @@ export class Parser {
     let at = this.at + name.length, index: Word | undefined;
     if (this.text[at] === "[") {
       const end = closingBracket(this.text, at);
-      if (end < 0 || !/^\+?=/.test(this.text.slice(end + 1, end + 3))) return undefined;
-      index = { parts: texts(this.text.slice(at + 1, end), this.line, "index") };
+      if (end < 0 || !/^\+?=/.test(this.text.slice(end + 1, end + 3))) {
+        return undefined;
+      }
+      index = {
+        parts: texts(this.text.slice(at + 1, end), this.line, "index"),
+      };
       at = end + 1;
     }
     const append = this.text[at] === "+";
@@ -613,16 +731,33 @@ export class Parser {
       for (;;) {
         this.newlines();
         const c = this.text[this.at];
-        if (c === undefined) this.error("unexpected EOF while looking for matching `)'", true);
+        if (c === undefined) {
+          this.error("unexpected EOF while looking for matching `)'", true);
+        }
         if (c === ")") break;
-        if (/[;&|<>(]/.test(c) && !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))) this.unexpected();
+        if (
+          /[;&|<>(]/.test(c) &&
+          !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))
+        ) this.unexpected();
         if (c === "[") {
           const end = closingBracket(this.text, this.at);
-          const sign = end < 0 ? null : /^\+?=/.exec(this.text.slice(end + 1, end + 3));
+          const sign = end < 0
+            ? null
+            : /^\+?=/.exec(this.text.slice(end + 1, end + 3));
           if (sign !== null) {
-            const key: Word = { parts: texts(this.text.slice(this.at + 1, end), this.line, "index") };
+            const key: Word = {
+              parts: texts(
+                this.text.slice(this.at + 1, end),
+                this.line,
+                "index",
+              ),
+            };
             this.at = end + 1 + sign[0].length;
-            elements.push({ index: key, append: sign[0] === "+=", value: this.valueWord() });
+            elements.push({
+              index: key,
+              append: sign[0] === "+=",
+              value: this.valueWord(),
+            });
             continue;
           }
         }
@@ -635,13 +770,17 @@ export class Parser {
   }
 
   private valueWord(): Word {
-    return /[\s;&|)]/.test(this.text[this.at] ?? " ") ? { parts: [] } : this.word();
+    return /[\s;&|)]/.test(this.text[this.at] ?? " ")
+      ? { parts: [] }
+      : this.word();
   }
 
   private redirect(): Redirect | undefined {
-    const head = /^(\d*|\{[A-Za-z_]\w*\})(<<<|<<-|<<|<>|<&|<(?!\()|>>|>&|>\||>(?!\()|&>>|&>)/.exec(
-      this.text.slice(this.at, this.at + 120),
-    );
+    const head =
+      /^(\d*|\{[A-Za-z_]\w*\})(<<<|<<-|<<|<>|<&|<(?!\()|>>|>&|>\||>(?!\()|&>>|&>)/
+        .exec(
+          this.text.slice(this.at, this.at + 120),
+        );
     if (head === null) return undefined;
     const [all, left, op] = head as unknown as [string, string, string];
     if (left !== "" && op.startsWith("&")) return undefined;
@@ -650,7 +789,10 @@ export class Parser {
     const redirect: Redirect = { op, target: { parts: [] } };
     if (/^\d/.test(left)) redirect.fd = Number(left);
     else if (left !== "") redirect.variable = left.slice(1, -1);
-    if (/[\n;&|<>()]/.test(this.text[this.at] ?? "\n") && !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))) {
+    if (
+      /[\n;&|<>()]/.test(this.text[this.at] ?? "\n") &&
+      !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))
+    ) {
       this.unexpected();
     }
     const from = this.at;
@@ -688,7 +830,9 @@ export class Parser {
       }
       const body = lines.join("");
       doc.redirect.target = {
-        parts: doc.quoted ? [{ kind: "quoted", text: body }] : texts(body, first, "document"),
+        parts: doc.quoted
+          ? [{ kind: "quoted", text: body }]
+          : texts(body, first, "document"),
       };
     }
   }
@@ -699,9 +843,15 @@ export class Parser {
   // [[ … ]]
 
   private testError(): never {
-    if (this.at >= this.text.length) this.error("syntax error: unexpected end of file", true);
+    if (this.at >= this.text.length) {
+      this.error("syntax error: unexpected end of file", true);
+    }
     const token = this.token();
-    this.error(`syntax error in conditional expression: unexpected token \`${token === "\n" ? "newline" : token}'`);
+    this.error(
+      `syntax error in conditional expression: unexpected token \`${
+        token === "\n" ? "newline" : token
+      }'`,
+    );
   }
 
   private testOr(): Test {
@@ -738,10 +888,15 @@ export class Parser {
         this.at++;
         return test;
       }
-      if (/[;&|<>)]/.test(this.text[this.at]!) || this.reserved() === "]]") this.testError();
+      if (/[;&|<>)]/.test(this.text[this.at]!) || this.reserved() === "]]") {
+        this.testError();
+      }
       const left = this.word("pattern"), name = plain(left);
       this.blanks();
-      if (name !== undefined && UNARY.test(name) && !this.testEnds() && !this.testBinary()) {
+      if (
+        name !== undefined && UNARY.test(name) && !this.testEnds() &&
+        !this.testBinary()
+      ) {
         return { kind: "unary", op: name, word: this.word("pattern") } as Test;
       }
       const op = this.testBinary();
@@ -749,17 +904,25 @@ export class Parser {
       this.at += op.length;
       this.blanks();
       if (this.testEnds()) this.testError();
-      return { kind: "binary", op, left, right: this.word(op === "=~" ? "regex" : "pattern") } as Test;
+      return {
+        kind: "binary",
+        op,
+        left,
+        right: this.word(op === "=~" ? "regex" : "pattern"),
+      } as Test;
     });
   }
 
   private testEnds(): boolean {
-    return this.at >= this.text.length || /^(\n|&&|\|\||\))/.test(this.text.slice(this.at, this.at + 2)) ||
+    return this.at >= this.text.length ||
+      /^(\n|&&|\|\||\))/.test(this.text.slice(this.at, this.at + 2)) ||
       this.reserved() === "]]";
   }
 
   private testBinary(): string | undefined {
-    const word = /^(=~|==|!=|=|<|>|-[a-z]{2})(?=\s)/.exec(this.text.slice(this.at, this.at + 5))?.[1] ??
+    const word = /^(=~|==|!=|=|<|>|-[a-z]{2})(?=\s)/.exec(
+      this.text.slice(this.at, this.at + 5),
+    )?.[1] ??
       /^[<>]/.exec(this.text.slice(this.at, this.at + 1))?.[0];
     return word !== undefined && BINARY.has(word) ? word : undefined;
   }
@@ -804,14 +967,28 @@ export class Parser {
         else if (c === ")") depth--;
         if (c === "\n") this.line++;
       } else {
-        if (c === " " || c === "\t" || c === "\n" || c === "\r" && this.text[this.at + 1] === "\n") break;
+        if (
+          c === " " || c === "\t" || c === "\n" ||
+          c === "\r" && this.text[this.at + 1] === "\n"
+        ) break;
         if (mode === "regex") {
           if (c === "(") depth = 1;
-          else if (c === ")" || c === ";" || c === "&" && this.text[this.at + 1] === "&" || c === "|" && this.text[this.at + 1] === "|") break;
+          else if (
+            c === ")" || c === ";" ||
+            c === "&" && this.text[this.at + 1] === "&" ||
+            c === "|" && this.text[this.at + 1] === "|"
+          ) break;
         } else {
-          if ((c === "<" || c === ">") && this.text[this.at + 1] === "(" && text === "" && parts.length === 0) {
+          if (
+            (c === "<" || c === ">") && this.text[this.at + 1] === "(" &&
+            text === "" && parts.length === 0
+          ) {
             this.at += 2;
-            parts.push({ kind: "process", body: this.parenthesised(), output: c === ">" });
+            parts.push({
+              kind: "process",
+              body: this.parenthesised(),
+              output: c === ">",
+            });
             continue;
           }
           if (c === "(" && /[?*+@!]$/.test(text)) depth = 1;
@@ -849,7 +1026,10 @@ export class Parser {
         if (d === "`") break;
         if (d === "\\") {
           const next = this.text[++end] ?? "";
-          source += next === "`" || next === "\\" || next === "$" || inDouble && next === '"' ? next : "\\" + next;
+          source += next === "`" || next === "\\" || next === "$" ||
+              inDouble && next === '"'
+            ? next
+            : "\\" + next;
         } else source += d;
       }
       this.line += count(this.text.slice(this.at, end));
@@ -863,7 +1043,10 @@ export class Parser {
         if (inside !== undefined) {
           this.at += inside.length + 5;
           this.line += count(inside);
-          return { kind: "arithmetic", parts: texts(inside, line, "arithmetic") };
+          return {
+            kind: "arithmetic",
+            parts: texts(inside, line, "arithmetic"),
+          };
         }
       }
       this.at += 2;
@@ -873,7 +1056,9 @@ export class Parser {
       try {
         body = this.parenthesised();
       } catch (e) {
-        if (e instanceof ShellSyntaxError && e.unfinished) this.unclosed(")", line);
+        if (e instanceof ShellSyntaxError && e.unfinished) {
+          this.unclosed(")", line);
+        }
         throw e;
       }
       this.here = saved;
@@ -902,14 +1087,19 @@ export class Parser {
       this.at += 2;
       return { kind: "double", parts: this.double('"', line) };
     }
-    const name = NAME.exec(this.text.slice(this.at + 1, this.at + 300))?.[0] ?? /^[0-9@*#?$!-]/.exec(next)?.[0];
+    const name = NAME.exec(this.text.slice(this.at + 1, this.at + 300))?.[0] ??
+      /^[0-9@*#?$!-]/.exec(next)?.[0];
     if (name === undefined) return undefined;
     this.at += 1 + name.length;
     return { kind: "parameter", name, source: "$" + name };
   }
 
   private unclosed(quote: string, line: number): never {
-    throw new ShellSyntaxError(`unexpected EOF while looking for matching \`${quote}'`, line, true);
+    throw new ShellSyntaxError(
+      `unexpected EOF while looking for matching \`${quote}'`,
+      line,
+      true,
+    );
   }
 
   /** Text as in double quotes, up to `close`, which is taken. */
@@ -930,7 +1120,10 @@ export class Parser {
         const next = this.text[this.at + 1] ?? "";
         this.at += 2;
         if (next === "\n") this.line++;
-        else if (next === "$" || next === "`" || next === "\\" || next === '"' && close === '"') text += next;
+        else if (
+          next === "$" || next === "`" || next === "\\" ||
+          next === '"' && close === '"'
+        ) text += next;
         else text += "\\" + next;
         continue;
       }
@@ -966,7 +1159,12 @@ export class Parser {
           if (this.text[this.at] === "{") depth++;
           else if (this.text[this.at] === "}") depth--;
         }
-        return { kind: "parameter", name: "", op: "bad", source: this.text.slice(from, this.at) };
+        return {
+          kind: "parameter",
+          name: "",
+          op: "bad",
+          source: this.text.slice(from, this.at),
+        };
       }
       this.at++;
       part.source = this.text.slice(from, this.at);
@@ -974,18 +1172,24 @@ export class Parser {
     };
     const name = () => {
       const rest = this.text.slice(this.at, this.at + 300);
-      const found = NAME.exec(rest)?.[0] ?? /^\d+|^[@*#?$!-]/.exec(rest)?.[0] ?? "";
+      const found = NAME.exec(rest)?.[0] ?? /^\d+|^[@*#?$!-]/.exec(rest)?.[0] ??
+        "";
       this.at += found.length;
       if (found !== "" && this.text[this.at] === "[") {
         const end = closingBracket(this.text, this.at);
         if (end > 0) {
-          part.index = { parts: texts(this.text.slice(this.at + 1, end), this.line, "index") };
+          part.index = {
+            parts: texts(this.text.slice(this.at + 1, end), this.line, "index"),
+          };
           this.at = end + 1;
         }
       }
       return found;
     };
-    if (this.text[this.at] === "#" && /^#([A-Za-z_0-9@*?$!-]|#\})/.test(this.text.slice(this.at, this.at + 3))) {
+    if (
+      this.text[this.at] === "#" &&
+      /^#([A-Za-z_0-9@*?$!-]|#\})/.test(this.text.slice(this.at, this.at + 3))
+    ) {
       const back = this.at;
       this.at++;
       part.name = name();
@@ -996,7 +1200,10 @@ export class Parser {
       this.at = back;
       part.index = undefined;
     }
-    if (this.text[this.at] === "!" && /[A-Za-z_0-9@*#]/.test(this.text[this.at + 1] ?? "")) {
+    if (
+      this.text[this.at] === "!" &&
+      /[A-Za-z_0-9@*#]/.test(this.text[this.at + 1] ?? "")
+    ) {
       this.at++;
       part.name = name();
       part.indirect = true;
@@ -1021,13 +1228,20 @@ export class Parser {
         const end = this.text.indexOf("}", this.at);
         if (end < 0) this.unclosed("}", line);
         this.at = end + 1;
-        return { kind: "parameter", name: "", op: "bad", source: this.text.slice(from, this.at) };
+        return {
+          kind: "parameter",
+          name: "",
+          op: "bad",
+          source: this.text.slice(from, this.at),
+        };
       }
       return done();
     }
-    const op = /^(:[-=?+]|##|#|%%|%|\/\/|\/#|\/%|\/|\^\^|\^|,,|,|~~|~|@[QEPAaKkuUL]|:|[-=?+])/.exec(
-      this.text.slice(this.at, this.at + 2),
-    )?.[0];
+    const op =
+      /^(:[-=?+]|##|#|%%|%|\/\/|\/#|\/%|\/|\^\^|\^|,,|,|~~|~|@[QEPAaKkuUL]|:|[-=?+])/
+        .exec(
+          this.text.slice(this.at, this.at + 2),
+        )?.[0];
     if (op === undefined) return done();
     this.at += op.length;
     part.op = op;
@@ -1074,7 +1288,11 @@ export class Parser {
     const parts: Part[] = [];
     let text = "";
     const flush = () => {
-      if (text !== "") parts.push(inDouble ? { kind: "quoted", text } : { kind: "text", text });
+      if (text !== "") {
+        parts.push(
+          inDouble ? { kind: "quoted", text } : { kind: "text", text },
+        );
+      }
       text = "";
     };
     let first = true;
@@ -1091,8 +1309,9 @@ export class Parser {
           continue;
         }
         flush();
-        if (inDouble && !'$`"\\}'.includes(next)) parts.push({ kind: "quoted", text: "\\" + next });
-        else parts.push({ kind: "quoted", text: next });
+        if (inDouble && !'$`"\\}'.includes(next)) {
+          parts.push({ kind: "quoted", text: "\\" + next });
+        } else parts.push({ kind: "quoted", text: next });
         continue;
       }
       if (c === "$" || c === "`" || c === '"' || c === "'" && !inDouble) {
@@ -1112,7 +1331,11 @@ export class Parser {
   }
 
   /** The whole text as the inside of something that is expanded like double quotes. */
-  static texts(text: string, line: number, mode: "document" | "arithmetic" | "index"): Part[] {
+  static texts(
+    text: string,
+    line: number,
+    mode: "document" | "arithmetic" | "index",
+  ): Part[] {
     const parser = new Parser(text, line);
     if (mode === "document") return parser.double("", line);
     if (mode === "arithmetic") {
@@ -1145,7 +1368,9 @@ export class Parser {
         continue;
       }
       if (c === "$" || c === "`" || c === "'") {
-        const part = c === "'" && !this.text.includes("'", this.at + 1) ? undefined : this.special(c !== "'");
+        const part = c === "'" && !this.text.includes("'", this.at + 1)
+          ? undefined
+          : this.special(c !== "'");
         if (part !== undefined) {
           if (text !== "") parts.push({ kind: "quoted", text });
           text = "";
@@ -1211,7 +1436,10 @@ function splitSemicolons(text: string): string[] {
 }
 
 function unquote(source: string): string {
-  return source.replace(/\\([\s\S])|'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"/g, (_, a, b, c) => a ?? b ?? c.replace(/\\(["\\$`])/g, "$1"));
+  return source.replace(
+    /\\([\s\S])|'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"/g,
+    (_, a, b, c) => a ?? b ?? c.replace(/\\(["\\$`])/g, "$1"),
+  );
 }
 
 /** A byte that is no UTF-8 stands in a string as a lone surrogate of this value and up. */
@@ -1250,7 +1478,9 @@ export function escapes(text: string, mode: "$'" | "echo" | "printf"): string {
         i += hex.length;
       }
     } else if (d === "u" || d === "U") {
-      const hex = (d === "u" ? /^[0-9a-fA-F]{1,4}/ : /^[0-9a-fA-F]{1,8}/).exec(rest)?.[0];
+      const hex = (d === "u" ? /^[0-9a-fA-F]{1,4}/ : /^[0-9a-fA-F]{1,8}/).exec(
+        rest,
+      )?.[0];
       flush();
       if (hex === undefined) out += "\\" + d;
       else {
@@ -1259,13 +1489,19 @@ export function escapes(text: string, mode: "$'" | "echo" | "printf"): string {
         i += hex.length;
       }
     } else if (/[0-7]/.test(d) && (mode !== "echo" || d === "0")) {
-      const octal = (mode === "echo" ? /^0[0-7]{0,3}/ : mode === "printf" && d === "0" ? /^0?[0-7]{1,3}/ : /^[0-7]{1,3}/).exec(d + rest)![0];
+      const octal = (mode === "echo"
+        ? /^0[0-7]{0,3}/
+        : mode === "printf" && d === "0"
+        ? /^0?[0-7]{1,3}/
+        : /^[0-7]{1,3}/).exec(d + rest)![0];
       byte(parseInt(octal, 8));
       i += octal.length - 1;
     } else if (d === "c" && mode === "$'" && rest !== "") {
       byte(rest.charCodeAt(0) & 0x1f);
       i++;
-    } else if (d === "E" || simple >= 0 && (mode !== "echo" || !"'\"?".includes(d))) {
+    } else if (
+      d === "E" || simple >= 0 && (mode !== "echo" || !"'\"?".includes(d))
+    ) {
       flush();
       out += d === "E" ? "\x1b" : "\x07\b\x1b\f\n\r\t\v\\'\"?"[simple];
     } else {
@@ -1290,7 +1526,15 @@ export function fromBytes(bytes: Uint8Array): string {
   let out = "";
   for (let i = 0; i < bytes.length;) {
     const b = bytes[i]!;
-    const n = b < 0x80 ? 1 : b >= 0xc2 && b < 0xe0 ? 2 : b >= 0xe0 && b < 0xf0 ? 3 : b >= 0xf0 && b < 0xf5 ? 4 : 0;
+    const n = b < 0x80
+      ? 1
+      : b >= 0xc2 && b < 0xe0
+      ? 2
+      : b >= 0xe0 && b < 0xf0
+      ? 3
+      : b >= 0xf0 && b < 0xf5
+      ? 4
+      : 0;
     let piece: string | undefined;
     if (n === 1) piece = String.fromCharCode(b);
     else if (n > 1) {
@@ -1313,7 +1557,9 @@ export function fromBytes(bytes: Uint8Array): string {
 
 /** The bytes of a string. */
 export function toBytes(text: string): Uint8Array<ArrayBuffer> {
-  if ((text as unknown as { isWellFormed(): boolean }).isWellFormed()) return encoder.encode(text);
+  if ((text as unknown as { isWellFormed(): boolean }).isWellFormed()) {
+    return encoder.encode(text);
+  }
   const pieces: Uint8Array[] = [];
   let from = 0;
   for (let i = 0; i < text.length; i++) {
@@ -1323,7 +1569,10 @@ export function toBytes(text: string): Uint8Array<ArrayBuffer> {
       continue;
     }
     if (code < RAW + 0x80 || code > RAW + 0xff) continue;
-    pieces.push(encoder.encode(text.slice(from, i)), new Uint8Array([code - RAW]));
+    pieces.push(
+      encoder.encode(text.slice(from, i)),
+      new Uint8Array([code - RAW]),
+    );
     from = i + 1;
   }
   pieces.push(encoder.encode(text.slice(from)));

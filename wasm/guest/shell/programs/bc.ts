@@ -1,0 +1,2 @@
+import type { Program } from "../program.ts";
+export const bc: Program = () => 1;

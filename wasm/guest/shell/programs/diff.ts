@@ -1,0 +1,2 @@
+import type { Program } from "../program.ts";
+export const diff: Record<string, Program> = {};

@@ -1,0 +1,2 @@
+import type { Program } from "../program.ts";
+export const languages: Record<string, Program> = {};
