@@ -81,6 +81,33 @@ export function replaceImports(
   }
 }
 
+/** The last that was written of a text, from which an error is told. */
+export class Tail {
+  #pieces: Uint8Array[] = [];
+  #size = 0;
+
+  /** Keeps the last so many bytes, or somewhat more. */
+  constructor(readonly most: number) {}
+
+  add(bytes: Uint8Array): void {
+    this.#pieces.push(bytes.slice(-this.most));
+    this.#size += this.#pieces.at(-1)!.length;
+    while (this.#size - this.#pieces[0]!.length >= this.most) {
+      this.#size -= this.#pieces.shift()!.length;
+    }
+  }
+
+  clear(): void {
+    [this.#pieces, this.#size] = [[], 0];
+  }
+
+  text(): string {
+    const decoder = new TextDecoder();
+    return this.#pieces.map((piece) => decoder.decode(piece, { stream: true }))
+      .join("");
+  }
+}
+
 /** Makes descriptors 0, 1 and 2 the program's, which are no terminals. */
 export function connectStreams(fs: FS, streams: Streams): void {
   const part = (buffer: Uint8Array, offset: number, length: number) =>

@@ -12,6 +12,7 @@ import {
   mountFiles,
   replaceImports,
   replaceOnce,
+  Tail,
 } from "../emscripten.ts";
 import {
   type Host,
@@ -21,6 +22,8 @@ import {
 } from "../language.ts";
 import { serve } from "../serve.ts";
 import { uncaught } from "./phperror.ts";
+import { Session } from "./phpsession.ts";
+import { isUnfinished, scriptOf } from "./phptext.ts";
 
 /** The module that holds PHP, as far as it is used. */
 interface PHP {
@@ -58,6 +61,8 @@ session.save_path = /tmp
 sys_temp_dir = /tmp
 `;
 
+const INI_FILE = "/internal/shared/php.ini";
+
 /** Numbers of errors, negated, as the C library has them. */
 const EPERM = -63, ENOSYS = -52;
 /** getaddrinfo's EAI_FAIL. */
@@ -66,27 +71,26 @@ const NO_NAMES = -4;
 /** How many variables the environment may have. */
 const VARIABLES = 4096;
 
-/** How much is kept of what was last written to standard error, in bytes. */
-const KEPT = 64 << 10;
-
-const encoder = new TextEncoder(), decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 let php: PHP;
+let start: Start;
+let session: Session | undefined;
+/** PHP can't go on in this process's memory. */
+let broken = false;
+let exports: WebAssembly.Exports;
 let memory: WebAssembly.Memory;
 let setEnvironment: (variables: Record<string, string>) => void;
 let now: { host: Host; file: string; code: Uint8Array } | undefined;
-/** The last bytes of standard error, where PHP says why it ended. */
-let said = new Uint8Array(0);
+/** The end of standard error, where PHP says why it ended. */
+const said = new Tail(64 << 10);
 
 const streams = {
   read: (buffer: Uint8Array) => now!.host.read(buffer),
   stdout: (bytes: Uint8Array) => now!.host.stdout(bytes),
   stderr(bytes: Uint8Array) {
     now!.host.stderr(bytes);
-    const both = new Uint8Array(said.length + bytes.length);
-    both.set(said);
-    both.set(bytes, said.length);
-    said = both.subarray(Math.max(0, both.length - KEPT));
+    said.add(bytes);
   },
 };
 
@@ -99,7 +103,12 @@ function bytesOf(piece: ArrayBufferView): Uint8Array {
   );
 }
 
-async function prepare(start: Start): Promise<void> {
+async function prepare(given: Start): Promise<void> {
+  start = given;
+  await load();
+}
+
+async function load(): Promise<void> {
   const directory = `${start.parts["@php-wasm/web-8-4"]}/jspi`;
   const wasm = compile(`${directory}/8_4_25/php_8_4.wasm`);
   const script = `${directory}/php_8_4.js`;
@@ -141,7 +150,8 @@ async function prepare(start: Start): Promise<void> {
         reserveEnvironment(imports);
         WebAssembly.instantiate(module, imports as WebAssembly.Imports)
           .then((instance) => {
-            memory = instance.exports.memory as WebAssembly.Memory;
+            exports = instance.exports;
+            memory = exports.memory as WebAssembly.Memory;
             done(instance, module);
           }, reject);
         return {};
@@ -151,7 +161,7 @@ async function prepare(start: Start): Promise<void> {
   });
   const { FS } = php;
   connectStreams(FS, streams);
-  FS.writeFile("/internal/shared/php.ini", INI);
+  FS.writeFile(INI_FILE, INI);
   FS.mkdirTree("/tmp");
   mountFiles(FS, start, () => now);
 }
@@ -226,9 +236,10 @@ function reserveEnvironment(imports: Imports): void {
 }
 
 async function run(program: Program, host: Host): Promise<number> {
+  if (start.session) return await cell(program, host);
   now = { host, file: program.file, code: encoder.encode(program.code) };
   setEnvironment(program.env);
-  const args = ["php", "-c", "/internal/shared/php.ini", program.file];
+  const args = ["php", "-c", INI_FILE, program.file];
   for (const arg of [...args, ...program.args]) {
     php.ccall("wasm_add_cli_arg", null, ["string"], [arg]);
   }
@@ -238,10 +249,43 @@ async function run(program: Program, host: Host): Promise<number> {
   } catch (thrown) {
     code = endOf(thrown);
   }
-  if (code === 255) {
-    const error = uncaught(decoder.decode(said));
-    if (error) host.fail(error);
+  return tell(code, host);
+}
+
+/** Runs a cell of a session, which goes on after errors, and after `exit`. */
+async function cell(program: Program, host: Host): Promise<number> {
+  const offer = (file: string, code: string) => {
+    now = { host, file, code: encoder.encode(code) };
+  };
+  offer(program.file, "");
+  if (broken) {
+    await load();
+    broken = false;
+    streams.stderr(
+      encoder.encode("PHP began anew: what the session had is gone.\n"),
+    );
   }
+  said.clear();
+  if (!session) setEnvironment(program.env);
+  session ??= await Session.begin(exports, INI_FILE, offer);
+  let code: number;
+  try {
+    code = await session.run(
+      program.file,
+      scriptOf(program.code, program.echo),
+    );
+  } catch (thrown) {
+    broken = true;
+    session = undefined;
+    code = endOf(thrown);
+  }
+  return tell(code, host);
+}
+
+/** Tells of the error that a program ended by, and gives its exit code. */
+function tell(code: number, host: Host): number {
+  const error = code === 255 && uncaught(said.text());
+  if (error) host.fail(error);
   return code;
 }
 
@@ -259,5 +303,5 @@ function endOf(thrown: unknown): number {
   return 255;
 }
 
-const language: Language = { prepare, run };
+const language: Language = { prepare, run, unfinished: isUnfinished };
 await serve(language);
