@@ -159,15 +159,21 @@ export function connectStreams(fs: FS, streams: Streams): void {
   });
 }
 
+/** The program that runs: its host, and its own file's path and content. */
+export interface Running {
+  host: Host;
+  file: string;
+  code: Uint8Array;
+}
+
 /**
- * Mounts the workspace and what was granted. `program` gives the host of the program
- * that runs, whose files in memory are found, and its own file's path and content,
- * which the language reads first, whatever the workspace has there.
+ * Mounts the workspace and what was granted. Of the program that runs the files
+ * in memory are found, and its own file is read first, whatever the workspace has there.
  */
 export function mountFiles(
   fs: FS,
   start: Start,
-  program: () => { host: Host; file: string; code: Uint8Array } | undefined,
+  program: () => Running | undefined,
 ): void {
   let begun: unknown;
   const overlay: Overlay = (path, there) => {

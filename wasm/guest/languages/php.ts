@@ -1,5 +1,5 @@
 /**
- * PHP 8.4, its command line program. A process runs one program: PHP ends with it.
+ * PHP 8.4, with what its command line program has.
  *
  * @module
  */
@@ -12,6 +12,7 @@ import {
   mountFiles,
   replaceImports,
   replaceOnce,
+  type Running,
   Tail,
 } from "../emscripten.ts";
 import {
@@ -22,20 +23,13 @@ import {
 } from "../language.ts";
 import { serve } from "../serve.ts";
 import { uncaught } from "./phperror.ts";
-import { Session } from "./phpsession.ts";
+import { Session, WARM } from "./phpsession.ts";
 import { isUnfinished, scriptOf } from "./phptext.ts";
 
 /** The module that holds PHP, as far as it is used. */
 interface PHP {
   FS: FS;
   _malloc(size: number): number;
-  ccall(
-    name: string,
-    result: string | null,
-    types: string[],
-    args: unknown[],
-    options?: { async: boolean },
-  ): unknown;
 }
 
 type Imports = Record<string, Record<string, (...args: number[]) => unknown>>;
@@ -62,6 +56,7 @@ sys_temp_dir = /tmp
 `;
 
 const INI_FILE = "/internal/shared/php.ini";
+const WARM_FILE = "/internal/shared/warm.php";
 
 /** Numbers of errors, negated, as the C library has them. */
 const EPERM = -63, ENOSYS = -52;
@@ -75,13 +70,15 @@ const encoder = new TextEncoder();
 
 let php: PHP;
 let start: Start;
-let session: Session | undefined;
+let session: Session;
+/** The program, or the first cell, has begun. */
+let begun = false;
 /** PHP can't go on in this process's memory. */
 let broken = false;
 let exports: WebAssembly.Exports;
 let memory: WebAssembly.Memory;
 let setEnvironment: (variables: Record<string, string>) => void;
-let now: { host: Host; file: string; code: Uint8Array } | undefined;
+let now: Running | undefined;
 /** The end of standard error, where PHP says why it ended. */
 const said = new Tail(64 << 10);
 
@@ -162,8 +159,11 @@ async function load(): Promise<void> {
   const { FS } = php;
   connectStreams(FS, streams);
   FS.writeFile(INI_FILE, INI);
+  FS.writeFile(WARM_FILE, WARM);
   FS.mkdirTree("/tmp");
   mountFiles(FS, start, () => now);
+  session = await Session.begin(exports, INI_FILE, WARM_FILE);
+  [begun, broken] = [false, false];
 }
 
 /**
@@ -236,50 +236,41 @@ function reserveEnvironment(imports: Imports): void {
 }
 
 async function run(program: Program, host: Host): Promise<number> {
-  if (start.session) return await cell(program, host);
-  now = { host, file: program.file, code: encoder.encode(program.code) };
-  setEnvironment(program.env);
-  const args = ["php", "-c", INI_FILE, program.file];
-  for (const arg of [...args, ...program.args]) {
-    php.ccall("wasm_add_cli_arg", null, ["string"], [arg]);
-  }
-  let code: number;
-  try {
-    code = await php.ccall("run_cli", null, [], [], { async: true }) as number;
-  } catch (thrown) {
-    code = endOf(thrown);
-  }
-  return tell(code, host);
-}
-
-/** Runs a cell of a session, which goes on after errors, and after `exit`. */
-async function cell(program: Program, host: Host): Promise<number> {
-  const offer = (file: string, code: string) => {
-    now = { host, file, code: encoder.encode(code) };
-  };
-  offer(program.file, "");
+  const isCell = start.session;
+  const code = isCell
+    ? scriptOf(program.code, program.echo)
+    : withoutFirstComment(program.code);
+  now = { host, file: program.file, code: encoder.encode(code) };
+  said.clear();
   if (broken) {
     await load();
-    broken = false;
     streams.stderr(
       encoder.encode("PHP began anew: what the session had is gone.\n"),
     );
   }
-  said.clear();
-  if (!session) setEnvironment(program.env);
-  session ??= await Session.begin(exports, INI_FILE, offer);
-  let code: number;
   try {
-    code = await session.run(
-      program.file,
-      scriptOf(program.code, program.echo),
-    );
+    if (!begun) {
+      begun = true;
+      setEnvironment(program.env);
+      await session.setArguments(program.file, program.args);
+    }
+    const code = await session.run(program.file);
+    if (isCell) await session.flush();
+    // What runs at the end may exit with another code.
+    const last = isCell ? 0 : await session.end();
+    return tell(code || last, host);
   } catch (thrown) {
     broken = true;
-    session = undefined;
-    code = endOf(thrown);
+    return tell(endOf(thrown), host);
   }
-  return tell(code, host);
+}
+
+/** Leaves a first line out that is for the shell; the others keep their numbers. */
+function withoutFirstComment(code: string): string {
+  return code.replace(
+    /^#![^\n]*\n(<\?php(?=\s))?/,
+    (_, tag) => tag ? `${tag}\n` : "",
+  );
 }
 
 /** Tells of the error that a program ended by, and gives its exit code. */

@@ -1,7 +1,7 @@
 /**
- * A session's cells: scripts that PHP runs one after another in one request, by the
- * functions of its own C interface for programs that embed it. What a cell defines is
- * there for the next.
+ * PHP by the functions of its own C interface for programs that embed it: what takes
+ * long is done before the script is known, and a session's scripts run one after
+ * another in one request, where what one defines is there for the next.
  *
  * @module
  */
@@ -16,10 +16,26 @@ const GLOBALS = 8192;
 const PROBES = [0x5bd1e995, 0x1b873593];
 
 /** What the command line program defines, and a program that embeds PHP does not. */
-const PRELUDE = `<?php
+const PRELUDE = `
 define('STDIN', fopen('php://stdin', 'r'));
 define('STDOUT', fopen('php://stdout', 'w'));
 define('STDERR', fopen('php://stderr', 'w'));
+`;
+
+/** A script that is read and compiled ahead. It defines nothing that has a name. */
+export const WARM = `<?php
+$each = function (int $most, array $list = [1, 'k' => 2]) use (&$argv): ?string {
+    foreach ($list as $key => $value) {
+        if ($value > $most && !isset($argv[$key])) return "$key {$value}" . count($list);
+    }
+    while ($most++ < 3) $all[] = fn($x) => $x * 2;
+    return null;
+};
+try {
+    echo $each(1) ?? 'none', "\\n";
+} catch (Exception $error) {
+    printf('%s', $error->getMessage());
+}
 `;
 
 const promising = (WebAssembly as unknown as {
@@ -30,25 +46,20 @@ const encoder = new TextEncoder();
 
 export class Session {
   #exports: WebAssembly.Exports;
-  /** Where the exit status is in the memory, if it was found. */
-  #status?: number;
-  /** Gives PHP a script to read at a path. */
-  #offer: (path: string, code: string) => void;
+  /** Where the exit status is in the memory. */
+  #status = 0;
 
-  private constructor(
-    exports: WebAssembly.Exports,
-    offer: (path: string, code: string) => void,
-  ) {
+  private constructor(exports: WebAssembly.Exports) {
     this.#exports = exports;
-    this.#offer = offer;
   }
 
+  /** Begins a request, with the settings of a file; another file has WARM. */
   static async begin(
     exports: WebAssembly.Exports,
     ini: string,
-    offer: (path: string, code: string) => void,
+    warm: string,
   ): Promise<Session> {
-    const session = new Session(exports, offer);
+    const session = new Session(exports);
     const sapi = session.#address("php_embed_module");
     // PHP writes errors to standard error only for the command line.
     session.#set(sapi + SAPI_NAME, session.#text("cli"));
@@ -56,23 +67,72 @@ export class Session {
     if (await session.#call("php_embed_init", 0, 0) !== 0) {
       throw new Error("PHP does not begin");
     }
-    await session.run("/workspace/prelude.php", PRELUDE);
+    await session.#evaluate(PRELUDE);
     await session.#findStatus();
+    await session.#compile(warm);
     return session;
   }
 
-  /** Runs a script in the request, and gives its exit code. */
-  async run(path: string, code: string): Promise<number> {
-    this.#offer(path, code);
-    if (this.#status !== undefined) this.#set(this.#status, 0);
-    const handle = this.#malloc(HANDLE), name = this.#text(path);
-    await this.#call("zend_stream_init_filename", handle, name);
-    await this.#call("php_execute_script", handle);
+  /** Has V8 compile what each script needs: PHP reads and compiles one. */
+  async #compile(path: string): Promise<void> {
+    await this.#withFile(path, (file) => this.#call("php_lint_script", file));
+  }
+
+  /** Tells scripts of their file and arguments, as the command line program does. */
+  async setArguments(file: string, args: string[]): Promise<void> {
+    const list = [file, ...args].map(quoted).join(",");
+    const names = [
+      "PHP_SELF",
+      "SCRIPT_NAME",
+      "SCRIPT_FILENAME",
+      "PATH_TRANSLATED",
+    ]
+      .map((name) => `$_SERVER['${name}'] = ${quoted(file)};`).join("");
+    await this.#evaluate(
+      `$argv = [${list}]; $argc = count($argv); ${names}
+       $_SERVER['argv'] = $argv; $_SERVER['argc'] = $argc;`,
+    );
+  }
+
+  /** Runs the script at a path in the request, and gives its exit code. */
+  async run(path: string): Promise<number> {
+    this.#set(this.#status, 0);
+    await this.#withFile(
+      path,
+      (file) => this.#call("php_execute_script", file),
+    );
+    return this.#get(this.#status);
+  }
+
+  /** Sends what scripts wrote to buffers of theirs. */
+  async flush(): Promise<void> {
     await this.#call("php_output_end_all");
-    await this.#call("zend_destroy_file_handle", handle);
-    await this.#call("free", handle);
+  }
+
+  /** Ends the request: what is to run at the end does, and gives the exit code. */
+  async end(): Promise<number> {
+    await this.#call("php_request_shutdown", 0);
+    return this.#get(this.#status);
+  }
+
+  async #withFile(
+    path: string,
+    use: (file: number) => Promise<unknown>,
+  ): Promise<void> {
+    const file = this.#malloc(HANDLE), name = this.#text(path);
+    await this.#call("zend_stream_init_filename", file, name);
+    await use(file);
+    await this.#call("zend_destroy_file_handle", file);
+    await this.#call("free", file);
     await this.#call("free", name);
-    return this.#status === undefined ? 0 : this.#get(this.#status);
+  }
+
+  async #evaluate(code: string): Promise<void> {
+    const text = this.#text(code), length = encoder.encode(code).length;
+    const name = this.#text("prelude");
+    await this.#call("zend_eval_stringl_ex", text, length, 0, name, 1);
+    await this.#call("free", text);
+    await this.#call("free", name);
   }
 
   /**
@@ -83,14 +143,15 @@ export class Session {
     const globals = this.#address("executor_globals");
     let places: number[] | undefined;
     for (const probe of PROBES) {
-      await this.run("/workspace/prelude.php", `<?php exit(${probe});`);
+      await this.#evaluate(`exit(${probe});`);
       const seen: number[] = [];
       for (let at = globals; at < globals + GLOBALS; at += 4) {
         if (this.#get(at) === probe) seen.push(at);
       }
       places = places?.filter((at) => seen.includes(at)) ?? seen;
     }
-    this.#status = places![0];
+    if (places!.length === 0) throw new Error("PHP's exit status is not found");
+    this.#status = places![0]!;
   }
 
   #view(): DataView {
@@ -127,4 +188,9 @@ export class Session {
     );
     return at;
   }
+}
+
+/** A text as PHP writes one. */
+function quoted(text: string): string {
+  return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }

@@ -12,6 +12,7 @@ import {
   type FS,
   mountFiles,
   replaceImports,
+  type Running,
 } from "../emscripten.ts";
 import {
   type Host,
@@ -54,7 +55,7 @@ const encoder = new TextEncoder(), decoder = new TextDecoder();
 let start: Start;
 let prolog: Module;
 let halted = false;
-let now: { host: Host; file: string; code: Uint8Array } | undefined;
+let now: Running | undefined;
 /** The first bytes of standard error, where Prolog says what is wrong. */
 let said: Uint8Array[] = [], saidSize = 0;
 
