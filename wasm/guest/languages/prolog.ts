@@ -29,6 +29,8 @@ interface Module {
   FS: FS;
   prolog: {
     call(goal: string): boolean;
+    /** A text of Prolog's. */
+    String: new (text: string) => object;
     query(goal: string, input?: object): {
       once(): Record<string, unknown> & { success?: boolean };
     };
@@ -160,11 +162,11 @@ async function run(program: Program, host: Host): Promise<number> {
   [said, saidSize] = [[], 0];
   let code: number;
   try {
-    const goal = program.echo ? "rillbox:cell" : "rillbox:run";
-    const { success } = ask(
-      `${goal}(File, Args, Env)`,
-      { File: program.file, Args: program.args, Env: program.env },
-    );
+    const { file: File, args: Args, env: Env } = program;
+    const Code = new prolog.prolog.String(program.code);
+    const { success } = start.session
+      ? ask("rillbox:cell(File, Code, Args, Env)", { File, Code, Args, Env })
+      : ask("rillbox:run(File, Args, Env)", { File, Args, Env });
     code = success === true ? 0 : 1;
   } catch (thrown) {
     halted = true;

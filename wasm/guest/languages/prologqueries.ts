@@ -3,7 +3,7 @@
  * its toplevel, and a cell as what is typed at the toplevel, or as a piece of a program.
  */
 export const QUERIES = String.raw`
-:- module(rillbox, [run/3, cell/3, unfinished/1, names/2]).
+:- module(rillbox, [run/3, cell/4, unfinished/1, names/2]).
 :- dynamic begun/0, loaded/1, answering/0.
 
 % What is no file would be fetched, through JavaScript.
@@ -36,30 +36,30 @@ run(File, Args, Env) :-
     '$toplevel':run_main_init(false),
     halt.
 
-cell(File, Args, Env) :-
+cell(File, Code, Args, Env) :-
     ( begun -> true ; begin(Args, Env), assertz(begun) ),
-    catch(cell(File), Error, true),
+    catch(cell(File, Code), Error, true),
     flush_output(user_output),
     ( var(Error) -> true ; print_message(error, unhandled_exception(Error)), fail ).
 
-cell(File) :-
-    terms(File, [Term-Names]),
+cell(_, Code) :-
+    terms(Code, [Term-Names]),
     query(Term, Goal),
     !,
     answer(Goal, Names).
-cell(File) :-
+cell(File, Code) :-
     ( loaded(File) -> gensym(File, Id) ; assertz(loaded(File)), Id = File ),
     statistics(errors, Before),
     setup_call_cleanup(
-        ( open(File, read, In, [encoding(utf8)]), assertz(answering) ),
+        ( open_string(Code, In), assertz(answering) ),
         load_files(user:Id, [stream(In)]),
         ( retractall(answering), close(In) )),
     statistics(errors, Before).
 
 % At most two terms are of interest.
-terms(File, Terms) :-
+terms(Code, Terms) :-
     setup_call_cleanup(
-        open(File, read, In, [encoding(utf8)]),
+        open_string(Code, In),
         catch(read_terms(2, In, Terms), error(syntax_error(_), _), fail),
         close(In)).
 
