@@ -8,7 +8,8 @@ var php = language{
 		How:    how,
 		Banner: "PHP ${php}", Prompt: "php > ", More: "php * ", Exits: []string{"exit", "quit"},
 	},
-	version: "8.4.25",
-	guest:   "php",
-	parts:   []string{"@php-wasm/web-8-4"},
+	version:    "8.4.25",
+	guest:      "php",
+	parts:      []string{"@php-wasm/web-8-4"},
+	keepsState: true,
 }
