@@ -175,7 +175,22 @@ export async function loadLua(
     }
   };
 
-  const env_ = {
+  /** The pieces as one, so that a line is written at once. */
+  const joined = (at: number, count: number): Uint8Array[] => {
+    const all = [...pieces(at, count)];
+    if (all.length < 2) return all;
+    const bytes = new Uint8Array(
+      all.reduce((sum, { length }) => sum + length, 0),
+    );
+    let end = 0;
+    for (const piece of all) {
+      bytes.set(piece, end);
+      end += piece.length;
+    }
+    return [bytes];
+  };
+
+  const kernel = {
     abort() {
       throw new WebAssembly.RuntimeError("abort");
     },
@@ -334,21 +349,18 @@ export async function loadLua(
     fd_write: (fd: number, at: number, count: number, result: number) =>
       status(() => {
         let total = 0;
-        for (const piece of pieces(at, count)) {
-          if (fd === 1) {
-            now.stdout(piece);
-          } else if (fd === 2) {
-            now.stderr(piece);
-          } else {
-            const open = descriptor(fd);
-            if (open.append) open.at = open.file.stat().size;
-            const n = open.file.write(piece, open.at);
-            open.at += n;
-            total += n;
-            if (n < piece.length) break;
+        for (const piece of fd <= 2 ? joined(at, count) : pieces(at, count)) {
+          if (fd <= 2) {
+            fd === 1 ? now.stdout(piece) : now.stderr(piece);
+            total += piece.length;
             continue;
           }
-          total += piece.length;
+          const open = descriptor(fd);
+          if (open.append) open.at = open.file.stat().size;
+          const n = open.file.write(piece, open.at);
+          open.at += n;
+          total += n;
+          if (n < piece.length) break;
         }
         setWord(result, total);
       }),
@@ -410,7 +422,7 @@ export async function loadLua(
 
   let now = host;
   const instance = await WebAssembly.instantiate(module, {
-    env: env_,
+    env: kernel,
     wasi_snapshot_preview1: wasi,
   });
   const c = instance.exports as unknown as Runtime;
