@@ -12,6 +12,8 @@
 import { FileError, type OpenFile } from "../files.ts";
 import { Exit, type Host, WORKSPACE } from "../language.ts";
 import { nearestName } from "../nearest.ts";
+import { fullPath } from "../path.ts";
+import { splitWords } from "../words.ts";
 import {
   type Cell,
   MODES,
@@ -24,7 +26,7 @@ import {
 import { Database, SQLError, type Statement } from "./database.ts";
 import type { Engine } from "./engine.ts";
 import { readCSV, readJSON } from "./import.ts";
-import { fullPath, type VFS } from "./vfs.ts";
+import type { VFS } from "./vfs.ts";
 
 /** How deep files may read one another. */
 const DEEPEST = 25;
@@ -958,32 +960,6 @@ function uniqueColumns(names: string[]): string[] {
     seen.add(given.toLowerCase());
     return given;
   });
-}
-
-/** The words of a command: in single quotes as they are, in double quotes with escapes. */
-export function splitWords(text: string): string[] {
-  const words: string[] = [];
-  const pattern = /\s*(?:'((?:[^']|'')*)'|"((?:[^"\\]|\\.)*)"|(\S+))/gs;
-  for (const [, single, double, bare] of text.matchAll(pattern)) {
-    if (single !== undefined) words.push(single.replaceAll("''", "'"));
-    else if (double !== undefined) {
-      words.push(
-        double.replace(
-          /\\(.)/gs,
-          (_, char) => ({ n: "\n", t: "\t", r: "\r" })[char as "n"] ?? char,
-        ),
-      );
-    } else {
-      words.push(
-        bare!.replace(
-          /\\(.)/g,
-          (_, char) =>
-            ({ n: "\n", t: "\t", r: "\r" })[char as "n"] ?? "\\" + char,
-        ),
-      );
-    }
-  }
-  return words;
 }
 
 /** The place after space, comments and lone semicolons. */

@@ -18,7 +18,7 @@ import {
   type OpenFile,
   type OpenOptions,
 } from "../files.ts";
-import { WORKSPACE } from "../language.ts";
+import { fullPath } from "../path.ts";
 import type { Engine } from "./engine.ts";
 
 const OK = 0, BUSY = 5, READONLY = 8, IOERR = 10, NOTFOUND = 12, CANTOPEN = 14;
@@ -476,18 +476,4 @@ function inMemory(): OpenFile {
 function isRefusal(error: unknown): boolean {
   return error instanceof FileError &&
     ["EROFS", "EACCES", "EPERM"].includes(error.code);
-}
-
-/** A path from the root, of one that is relative to the workspace. */
-export function fullPath(path: string): string {
-  const parts: string[] = [];
-  for (
-    const part of `${path.startsWith("/") ? "" : WORKSPACE + "/"}${path}`.split(
-      "/",
-    )
-  ) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return "/" + parts.join("/");
 }
