@@ -67,6 +67,8 @@ const HAS_ENUMS =
 
 let bindings: Bindings;
 let connection: Connection | undefined;
+/** The database that is open. */
+let opened: string | undefined;
 
 const dialect: Dialect = {
   prefix: ".",
@@ -361,21 +363,18 @@ const duckdb: Language = {
       args[0] !== undefined && /^[^=]*\.(duckdb|ddb|db)$/i.test(args[0])
         ? fullPath(args.shift()!)
         : undefined;
-    let open: (() => void) | undefined;
-    if (named !== undefined || !connection) {
-      open = () => {
-        bindings.open({ path: named ?? ":memory:", accessMode: 3 });
-        connection = bindings.connect();
-        connection.query("SET autoinstall_known_extensions = false");
-        connection.query("SET autoload_known_extensions = false");
-      };
+    if (!connection || named !== undefined && named !== opened) {
+      opened = named ?? ":memory:";
       try {
-        open();
+        bindings.open({ path: opened, accessMode: 3 });
       } catch (error) {
         const message = (error as Error).message;
         host.fail({ name: "IOError", message, traceback: message });
         return 1;
       }
+      connection = bindings.connect();
+      connection.query("SET autoinstall_known_extensions = false");
+      connection.query("SET autoload_known_extensions = false");
     }
     let place = 0;
     for (const arg of args) {
