@@ -45,6 +45,7 @@ const IMAGES = [
   "/usr/lib/R/library/parallel",
   "/usr/lib/R/library/tools/misc",
   "/usr/lib/R/library/utils/misc",
+  "/usr/lib/R/share",
 ];
 
 /** The fonts of plots and what says where they are. */
@@ -70,6 +71,9 @@ const CALL = new Uint8Array([
   ...[2, 11, 1, 2, 106, 115, 4, 99, 97, 108, 108, 0, 0], // js.call
   ...[7, 8, 1, 4, 99, 97, 108, 108, 0, 0], // call
 ]);
+
+/** The size of R's stack in its memory, in bytes; the process has one beside it. */
+const STACK = 8 << 20;
 
 /** Where R draws the pages that are to be shown. */
 const PAGES = "/tmp/.plots";
@@ -233,8 +237,14 @@ const CONSOLE = {
 function begin(): void {
   const argv = ["R", "--no-echo", "--no-readline", "--vanilla"];
   setInt("R_Interactive", 0);
+  // Calls may be deeper than R is linked for; R itself looks that it does not overflow.
+  const end = exports.malloc!(STACK);
+  exports.emscripten_stack_set_limits!(end + STACK, end);
+  exports._emscripten_stack_restore!(end + STACK);
   exports.Rf_initialize_R!(argv.length, cStrings(argv));
   setInt("R_Interactive", 0);
+  setInt("R_CStackStart", end + STACK);
+  setInt("R_CStackLimit", STACK);
   exports.setup_Rmainloop!();
   const list = exports.R_ParseEvalString!(cString(HELPERS), value("R_BaseEnv"));
   exports.R_PreserveObject!(list);
@@ -328,6 +338,7 @@ function run(program: Program, host: Host): number {
   const { file, code } = program;
   now = { host, file, code: encoder.encode(code) };
   said = new Uint8Array(0);
+  exports.clearerr!(value("stdin"));
   const name = file.slice(file.lastIndexOf("/") + 1);
   const argv = ["R", "--no-echo", "--no-restore", `--file=${name}`];
   if (program.args.length > 0) argv.push("--args", ...program.args);
@@ -412,5 +423,15 @@ function showPages(all: boolean): void {
   }
 }
 
-const language: Language = { prepare, run };
+function complete(text: string): string[] {
+  const given = ask("complete", [text.slice(text.lastIndexOf("\n") + 1)]);
+  return given === undefined ? [] : textsOf(given);
+}
+
+function unfinished(text: string): boolean {
+  const given = ask("unfinished", [text]);
+  return given !== undefined && textsOf(given)[0] === "TRUE";
+}
+
+const language: Language = { prepare, run, complete, unfinished };
 await serve(language);

@@ -19,6 +19,22 @@ local({
   packages <- "packages of CRAN can't be installed here: R has its base packages, and no network"
   replace("install.packages", "utils", function(pkgs, ...) stop(packages, call. = FALSE))
   replace("download.packages", "utils", function(pkgs, ...) stop(packages, call. = FALSE))
+  # Functions that would open an address of the network say so.
+  for (name in c("url", "file")) {
+    value <- get(name, baseenv())
+    body(value) <- bquote({
+      if (is.character(description) && any(grepl("^(https?|ftps?)://", description))) {
+        stop("R has no network here: ", description[1L], call. = FALSE)
+      }
+      .(body(value))
+    })
+    replace(name, "base", value)
+  }
+  offline <- function(...) stop("R has no network here", call. = FALSE)
+  for (name in c("socketConnection", "serverSocket")) replace(name, "base", offline)
+  replace("download.file", "utils", offline)
+  replace("system", "base", function(...) stop("R can't run other programs here", call. = FALSE))
+  replace("system2", "base", function(...) stop("R can't run other programs here", call. = FALSE))
   replace("readline", "base", function(prompt = "") {
     cat(prompt)
     line <- readLines(stdin(), 1L, warn = FALSE)
@@ -56,12 +72,26 @@ local({
     # The calls by which an error came, the outermost first, with their lines.
     traceback = function() {
       calls <- rev(as.list(get0(".Traceback", baseenv())))
-      paste(vapply(calls, function(call) {
+      lines <- vapply(calls, function(call) {
         line <- attr(call, "srcref")
         file <- attr(line, "srcfile")$filename
         where <- if (is.character(file)) paste0(basename(file), ":", line[1L], ": ") else ""
         paste0(where, substr(deparse(call, 80L, nlines = 1L), 1L, 200L))
-      }, ""), collapse = "\n")
+      }, "")
+      if (length(lines) > 40L) {
+        left <- sprintf("... %d more ...", length(lines) - 30L)
+        lines <- c(head(lines, 10L), left, tail(lines, 20L))
+      }
+      paste(lines, collapse = "\n")
+    },
+    unfinished = function(text) {
+      tryCatch({
+        parse(text = text)
+        "FALSE"
+      }, error = function(e) {
+        ends <- "unexpected end of input|unexpected INCOMPLETE_STRING"
+        as.character(grepl(ends, conditionMessage(e)))
+      })
     },
     # Ends the pages of a cell, so that they can be shown.
     close = function() {
