@@ -35,7 +35,7 @@ type language struct {
 
 // rows are the engine's languages, each in a file of its own.
 var rows = []language{
-	c, coffeescript, cpp, lua, php, prolog, quickjs, r, ruby, sass, scss, sql,
+	c, clojure, coffeescript, cpp, lua, php, prolog, quickjs, r, ruby, sass, scss, sql,
 }
 
 // how is what models are told of all of them.
