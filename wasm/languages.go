@@ -35,7 +35,7 @@ type language struct {
 
 // rows are the engine's languages, each in a file of its own.
 var rows = []language{
-	c, clojure, coffeescript, cpp, lua, php, prolog, quickjs, r, ruby, sass, scss, sql,
+	bash, c, cpp, ruby, php, lua, r, sql, duckdb, postgresql, prolog, clojure, coffeescript, quickjs, sass, scss,
 }
 
 // how is what models are told of all of them.

@@ -1,0 +1,16 @@
+package wasm
+
+import "rillbox/supervisor/job"
+
+var postgresql = language{
+	LanguageInfo: job.LanguageInfo{
+		Name: "postgresql", Title: "PostgreSQL", Aliases: []string{"postgres", "psql", "pg"}, Extensions: []string{".pgsql", ".psql"},
+		How:    how,
+		Banner: "PostgreSQL ${postgresql}", Prompt: "=> ", More: "-> ", Exits: []string{"\\q", "exit", "quit"},
+	},
+	version:    "18",
+	guest:      "postgres",
+	parts:      []string{"@electric-sql/pglite"},
+	heap:       256 << 20,
+	keepsState: true,
+}
