@@ -18,6 +18,8 @@ import { serve } from "../serve.ts";
 import { unfinished } from "../statements.ts";
 import { type Cell, Shown, sqlText } from "../table.ts";
 
+/** As much as V8 has room for when its own stack is 4 MB; then PostgreSQL tells of it. */
+const STACK = "1MB";
 const PACKAGE = "@electric-sql/pglite";
 /** The numbers of types whose values are not texts in JSON. */
 const BOOL = 16, BYTEA = 17, JSON_TYPE = 114, JSONB = 3802;
@@ -25,6 +27,8 @@ const NUMBERS = new Set([20, 21, 23, 26, 700, 701, 1700]);
 const WHOLE = new Set([20, 21, 23, 26]);
 
 interface Answer {
+  /** The statement's, when it has ended: "SELECT". */
+  command?: string;
   rows: (string | null)[][];
   fields: { name: string; dataTypeID: number }[];
   blob?: Blob;
@@ -62,7 +66,12 @@ const dialect: Dialect = {
         "COPY has no standard input or output here: use \\copy with a file",
       );
     }
-    return (await database.exec(sql, options)).map(resultOf);
+    const answers = await database.exec(sql, options);
+    // Of a statement that it could not end the server says nothing.
+    if (answers.at(-1)?.command === undefined) {
+      throw new ScriptError("the server broke: the statement nests too deeply");
+    }
+    return answers.map(resultOf);
   },
   told(error, piece, file) {
     const { message, code, severity, position, detail, hint, where } = error as
@@ -289,6 +298,7 @@ async function load(start: Start): Promise<void> {
     type,
   ) => [type, (text: string) => text]);
   database.parsers = Object.fromEntries(texts);
+  await database.exec(`SET max_stack_depth = '${STACK}'`, {});
 }
 
 const postgres: Language = {

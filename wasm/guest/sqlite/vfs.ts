@@ -456,6 +456,7 @@ const NO_FILE = {
   atime: 0,
   mode: 0o644,
   ino: 0,
+  dev: 0,
   nlink: 0,
 } as const;
 
