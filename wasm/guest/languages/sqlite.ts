@@ -46,7 +46,8 @@ const sqlite: Language = {
 
   run(program: Program, host: Host): number {
     vfs.files = host.files;
-    vfs.forget();
+    // A transaction goes on with what it has read.
+    if (!shell.busy) vfs.forget();
     const args = [...program.args];
     let open = shell.opened ? undefined : DATABASE;
     if (
@@ -77,9 +78,10 @@ const sqlite: Language = {
     }
     if (!shell.opened) shell.open(":memory:");
     keywords ??= allKeywords();
+    const table = word.includes(".") ? word.split(".").at(-2) : undefined;
     const lower = word.toLowerCase();
     const tail = word.slice(word.lastIndexOf(".") + 1).toLowerCase();
-    const names = shell.names().filter((name) =>
+    const names = shell.names(table).filter((name) =>
       name.toLowerCase().startsWith(tail)
     )
       .map((name) => word.slice(0, word.length - tail.length) + name);

@@ -169,14 +169,33 @@ export class Shell {
     ) !== 0;
   }
 
-  /** The names that the database has: tables, columns, functions. */
-  names(): string[] {
-    const names = this.#database.rows(
-      `SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') UNION
-       SELECT c.name FROM sqlite_schema s, pragma_table_info(s.name) c WHERE type IN ('table', 'view')
-       UNION SELECT name FROM pragma_function_list`,
+  /** Whether a transaction has begun and not ended. */
+  get busy(): boolean {
+    return this.opened && !this.#database.autocommit;
+  }
+
+  /** The names that the database has: tables, columns, functions; or a table's columns. */
+  names(table?: string): string[] {
+    const columns =
+      `SELECT c.name FROM sqlite_schema s, pragma_table_info(s.name) c
+       WHERE s.type IN ('table', 'view')`;
+    let names: Cell[][] = [];
+    if (table !== undefined) {
+      names = this.#database.rows(
+        "SELECT name FROM pragma_table_info(?1)",
+        table,
+      );
+      // It may be a name that a query gives a table.
+      if (names.length === 0) names = this.#database.rows(columns);
+    } else {
+      names = this.#database.rows(
+        `${columns} UNION SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+         UNION SELECT name FROM pragma_function_list`,
+      );
+    }
+    return names.map(([name]) => String(name)).filter((name) =>
+      /\w/.test(name)
     );
-    return names.map(([name]) => String(name));
   }
 
   get commands(): string[] {

@@ -31,7 +31,7 @@ const OPEN_READONLY = 1,
   OPEN_READWRITE = 2,
   OPEN_CREATE = 4,
   OPEN_DELETEONCLOSE = 8;
-const OPEN_EXCLUSIVE = 16, OPEN_MAIN_DB = 0x100;
+const OPEN_EXCLUSIVE = 16, OPEN_MAIN_DB = 0x100, OPEN_WAL = 0x80000;
 const SHARED = 1, RESERVED = 2, PENDING = 3, EXCLUSIVE = 4;
 /** A write that is no longer than a sector does not harm what is beside it. */
 const POWERSAFE_OVERWRITE = 0x1000;
@@ -43,6 +43,8 @@ const FILE_SIZE = 8;
 interface Handle {
   path: string;
   file: OpenFile;
+  /** Opens it again, if it outlives a cell. */
+  reopen?: () => OpenFile;
   deleteOnClose: boolean;
   lock: number;
 }
@@ -185,10 +187,16 @@ export class VFS {
   }
 
   /**
-   * Forgets what was known of write-ahead logs: another process may have written them
-   * since. SQLite reads them anew where their index has no valid head.
+   * Forgets what was known of files, which another process may have changed or put others
+   * in the place of. SQLite reads a log anew where its index has no valid head, and a
+   * database whose counter of changes is another.
    */
   forget(): void {
+    for (const handle of this.#open.values()) {
+      if (!handle.reopen) continue;
+      handle.file.close();
+      handle.file = handle.reopen();
+    }
     for (const { regions } of this.#shared.values()) {
       for (const at of regions) this.engine.bytes.fill(0, at, at + 136);
     }
@@ -231,10 +239,21 @@ export class VFS {
       }
       flags = flags & ~(OPEN_READWRITE | OPEN_CREATE) | OPEN_READONLY;
     }
+    const lasting = name !== "" && (flags & (OPEN_MAIN_DB | OPEN_WAL)) !== 0;
+    const again = {
+      ...wanted,
+      write: (flags & OPEN_READWRITE) !== 0,
+      exclusive: false,
+    };
     const id = this.#next++;
     this.#open.set(id, {
       path: name,
       file: opened,
+      reopen: !lasting
+        ? undefined
+        : (flags & OPEN_MAIN_DB) !== 0
+        ? () => this.#database(name, again)
+        : () => this.files.open(name, again),
       deleteOnClose: name !== "" && (flags & OPEN_DELETEONCLOSE) !== 0,
       lock: 0,
     });
