@@ -8,8 +8,10 @@ var postgresql = language{
 		How:    how,
 		Banner: "PostgreSQL ${postgresql}", Prompt: "=> ", More: "-> ", Exits: []string{"\\q", "exit", "quit"},
 	},
-	version:    "18",
-	guest:      "postgres",
+	version: "18",
+	guest:   "postgres",
+	// Room for what PostgreSQL itself bounds: max_stack_depth is 1 MB.
+	flags:      []string{"--stack-size=4000"},
 	parts:      []string{"@electric-sql/pglite"},
 	heap:       256 << 20,
 	keepsState: true,
