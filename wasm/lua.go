@@ -11,5 +11,6 @@ var lua = language{
 	version:    "5.4.7",
 	guest:      "lua",
 	parts:      []string{"wasmoon"},
+	heap:       16 << 20,
 	keepsState: true,
 }

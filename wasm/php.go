@@ -11,5 +11,6 @@ var php = language{
 	version:    "8.4.25",
 	guest:      "php",
 	parts:      []string{"@php-wasm/web-8-4"},
+	heap:       64 << 20,
 	keepsState: true,
 }

@@ -11,5 +11,6 @@ var prolog = language{
 	version:    "10.1.10",
 	guest:      "prolog",
 	parts:      []string{"swipl-wasm"},
+	heap:       18 << 20,
 	keepsState: true,
 }

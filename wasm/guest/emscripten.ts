@@ -108,6 +108,13 @@ export class Tail {
   }
 }
 
+/** Whether an error is that of a stack that is full: V8's, or C's, which ends at 0. */
+export function isStackOverflow(thrown: unknown): boolean {
+  return thrown instanceof RangeError ||
+    thrown instanceof WebAssembly.RuntimeError &&
+      thrown.message.includes("out of bounds");
+}
+
 /** Makes descriptors 0, 1 and 2 the program's, which are no terminals. */
 export function connectStreams(fs: FS, streams: Streams): void {
   const part = (buffer: Uint8Array, offset: number, length: number) =>

@@ -9,6 +9,7 @@ import {
   connectStreams,
   evaluate,
   type FS,
+  isStackOverflow,
   mountFiles,
   replaceImports,
   replaceOnce,
@@ -284,7 +285,7 @@ function tell(code: number, host: Host): number {
 function endOf(thrown: unknown): number {
   const { status } = thrown as { status?: number };
   if (status !== undefined) return status;
-  const why = thrown instanceof RangeError
+  const why = isStackOverflow(thrown)
     ? "Maximum call stack size reached. Infinite recursion?"
     : thrown instanceof Unsupported
     ? thrown.message

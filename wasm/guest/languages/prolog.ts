@@ -10,6 +10,7 @@ import {
   connectStreams,
   evaluate,
   type FS,
+  isStackOverflow,
   mountFiles,
   replaceImports,
   type Running,
@@ -182,10 +183,15 @@ async function run(program: Program, host: Host): Promise<number> {
   return code;
 }
 
+/** The exit code of a program that did not return. */
 function endOf(thrown: unknown): number {
   const { status } = thrown as { status?: number };
-  if (status === undefined) throw thrown;
-  return status & 0xff;
+  if (status !== undefined) return status & 0xff;
+  if (!isStackOverflow(thrown)) throw thrown;
+  streams.stderr(encoder.encode(
+    "ERROR: The C-stack is exhausted: a term is nested too deeply to be written or compared\n",
+  ));
+  return 2;
 }
 
 /** Whether a text ends within a term. */

@@ -13,7 +13,7 @@ export function firstError(written: string): WireError | undefined {
     blocks.find(({ text }) => /\bfailed\b/.test(text));
   if (!first) return undefined;
   const message = first.text;
-  const name = /stack limit/i.test(message)
+  const name = /stack limit|C-stack/i.test(message)
     ? "StackOverflow"
     : /Syntax error/.test(message)
     ? "SyntaxError"
