@@ -4,6 +4,7 @@ package wasm
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,18 +70,7 @@ func TestCells(t *testing.T) {
 		},
 	} {
 		t.Run(string(language), func(t *testing.T) {
-			e := newTestEngine(t)
-			cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}, language))
-			dir, err := sandbox.NewRunDir()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.RemoveAll(dir) })
-			s, err := e.OpenSession(t.Context(), job.SessionOptions{Language: language, Workspace: dir}, func(job.Event) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openTestSession(t, language)
 			for _, c := range cells {
 				p := job.Program{Language: language, Code: c.code, Echo: c.echo, Timeout: time.Minute}
 				result, err := s.Run(t.Context(), p, job.Streams{Stdin: strings.NewReader(c.stdin), Emit: func(job.Event) {}})
@@ -95,6 +85,62 @@ func TestCells(t *testing.T) {
 					t.Errorf("%s\ngave %q, %d, error %q, standard error %q; want %q, %d, %q",
 						c.code, result.Stdout.Head, result.ExitCode, said, result.Stderr.Head, c.stdout, c.exit, c.error)
 				}
+			}
+		})
+	}
+}
+
+func openTestSession(t *testing.T, language job.Language) job.Session {
+	e := newTestEngine(t)
+	cachetest.NeedNetwork(t, e.Prepare(t.Context(), func(job.Event) {}, language))
+	dir, err := sandbox.NewRunDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s, err := e.OpenSession(t.Context(), job.SessionOptions{Language: language, Workspace: dir}, func(job.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// What is typed waits for its end, and names are completed.
+func TestTyped(t *testing.T) {
+	for language, typed := range map[job.Language]struct {
+		cell             string
+		finished, waits  []string
+		text, completion string
+	}{
+		"php": {
+			"$variety = 1;", []string{"$x", "f();", "/* { */ 1;"}, []string{"function f() {", "f(1,", "'a"},
+			"echo $vari", "$variety",
+		},
+		"lua": {
+			"t = { field = 1 }", []string{"x = 1", "1 + 1", "x = = 1"}, []string{"for i = 1, 3 do", "x =", "f(1,", "s = [["},
+			"print(t.fi", "field",
+		},
+		"prolog": {
+			"friend(a).", []string{"X = 1.", "p(1) . q(2)."}, []string{"X = 1", "p :-", "X = [1,"},
+			"X = 1, frie", "friend",
+		},
+	} {
+		t.Run(string(language), func(t *testing.T) {
+			s := openTestSession(t, language)
+			p := job.Program{Language: language, Code: typed.cell, Timeout: time.Minute}
+			if result, err := s.Run(t.Context(), p, job.Streams{Emit: func(job.Event) {}}); err != nil || result.Status != job.Completed {
+				t.Fatalf("the cell ended as %s (%v): %s", result.Status, err, result.Stderr.Head)
+			}
+			for want, texts := range map[bool][]string{false: typed.finished, true: typed.waits} {
+				for _, text := range texts {
+					if got, err := s.Unfinished(t.Context(), text); err != nil || got != want {
+						t.Errorf("Unfinished(%q) is %v, %v", text, got, err)
+					}
+				}
+			}
+			if names, err := s.Complete(t.Context(), typed.text); err != nil || !slices.Contains(names, typed.completion) {
+				t.Errorf("Complete(%q) gave %q, %v", typed.text, names, err)
 			}
 		})
 	}

@@ -57,6 +57,7 @@ sys_temp_dir = /tmp
 `;
 
 const INI_FILE = "/internal/shared/php.ini";
+const NAMES_FILE = "/tmp/.names";
 const WARM_FILE = "/internal/shared/warm.php";
 
 /** Numbers of errors, negated, as the C library has them. */
@@ -295,5 +296,18 @@ function endOf(thrown: unknown): number {
   return 255;
 }
 
-const language: Language = { prepare, run, unfinished: isUnfinished };
+/** Variables, functions and classes whose names begin as a text ends. */
+async function complete(text: string): Promise<string[]> {
+  const begun = /(?:^|[^>:\w\\])(\$\w*|[a-zA-Z_]\w*)$/.exec(text)?.[1];
+  if (!begun || broken) return [];
+  await session.writeNames(begun, NAMES_FILE);
+  return JSON.parse(new TextDecoder().decode(php.FS.readFile(NAMES_FILE)));
+}
+
+const language: Language = {
+  prepare,
+  run,
+  complete,
+  unfinished: isUnfinished,
+};
 await serve(language);

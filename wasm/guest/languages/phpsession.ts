@@ -115,6 +115,22 @@ export class Session {
     return this.#get(this.#status);
   }
 
+  /** Has PHP write, as JSON to a file, which names there are that begin so. */
+  async writeNames(begun: string, path: string): Promise<void> {
+    await this.#evaluate(
+      `(function ($begun, $path, $variables) {
+         $names = array_merge(
+           array_map(fn($name) => "\\$$name", $variables),
+           ...array_values(get_defined_functions()),
+         );
+         array_push($names, ...get_declared_classes());
+         $names = array_filter($names, fn($name) => str_starts_with($name, $begun));
+         sort($names);
+         file_put_contents($path, json_encode(array_slice($names, 0, 500)));
+       })(${quoted(begun)}, ${quoted(path)}, array_keys(get_defined_vars()));`,
+    );
+  }
+
   async #withFile(
     path: string,
     use: (file: number) => Promise<unknown>,
