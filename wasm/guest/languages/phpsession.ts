@@ -15,11 +15,17 @@ const GLOBALS = 8192;
 /** Exit codes that nothing else in the globals is. */
 const PROBES = [0x5bd1e995, 0x1b873593];
 
-/** What the command line program defines, and a program that embeds PHP does not. */
+/** What the command line program has, and a program that embeds PHP does not. */
 const PRELUDE = `
 define('STDIN', fopen('php://stdin', 'r'));
 define('STDOUT', fopen('php://stdout', 'w'));
 define('STDERR', fopen('php://stderr', 'w'));
+function readline(?string $prompt = null): string|false {
+    fwrite(STDOUT, $prompt ?? '');
+    $line = fgets(STDIN);
+    return $line === false ? false : rtrim($line, "\\r\\n");
+}
+function readline_add_history(string $prompt): bool { return true; }
 `;
 
 /** A script that is read and compiled ahead. It defines nothing that has a name. */
