@@ -129,6 +129,7 @@ async function load(): Promise<void> {
     WebSocket: undefined,
     XMLHttpRequest: undefined,
     prompt: undefined,
+    Deno: undefined,
   }) as (runtime: string, module: object) => PHP;
   const module = await wasm;
   php = await new Promise((resolve, reject) => {
