@@ -15,6 +15,7 @@ var c = language{
 	compiler:      "clang",
 	compilerFlags: []string{"--liftoff-only"},
 	sources:       cSources,
+	makes:         []string{"clang.wasm"},
 	parts:         []string{"@yowasp/clang"},
 }
 
@@ -28,5 +29,6 @@ var cpp = language{
 	compiler:      "clang",
 	compilerFlags: []string{"--liftoff-only"},
 	sources:       cSources,
+	makes:         []string{"clang.wasm", "gnu++23.pch"},
 	parts:         []string{"@yowasp/clang"},
 }

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -169,6 +170,14 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	for _, name := range l.parts {
 		if rt.parts[name], err = e.part(ctx, name, telling(emit)); err != nil {
 			return rt, fmt.Errorf("fetch what %s is made of: %w", l.Title, err)
+		}
+	}
+	if l.compiler != "" {
+		rt.parts["runtime"] = filepath.Join(rt.guest, librariesDir)
+	}
+	if len(l.makes) > 0 {
+		if rt.parts["made"], err = e.made(ctx, rt, l, emit); err != nil {
+			return rt, fmt.Errorf("prepare the compiler of %s: %w", l.Title, err)
 		}
 	}
 	e.mu.Lock()

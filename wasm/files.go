@@ -37,10 +37,13 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 		}
 		slices.Sort(entries)
 		libraries, err := fs.Glob(sources, "guest/compile/*.a")
+		if err := os.Mkdir(filepath.Join(dir, librariesDir), 0o700); err != nil {
+			return err
+		}
 		for _, library := range libraries {
 			var content []byte
 			if content, err = sources.ReadFile(library); err == nil {
-				err = os.WriteFile(filepath.Join(dir, path.Base(library)), content, 0o600)
+				err = os.WriteFile(filepath.Join(dir, librariesDir, path.Base(library)), content, 0o600)
 			}
 			if err != nil {
 				return err
@@ -56,6 +59,9 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 	}
 	return dir, nil
 }
+
+// librariesDir is where the C libraries of ours are among the guest's files.
+const librariesDir = "runtime"
 
 var sourcesDigest = wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource)
 

@@ -18,6 +18,8 @@ type language struct {
 	// of the workspace.
 	compiler string
 	sources  []string
+	// makes are files that the compiler makes once for all programs, from its parts alone.
+	makes []string
 	// translates says that the compiler makes JavaScript, which the engine for that runs.
 	translates bool
 	// parts are the packages of parts.json that it is made of.
