@@ -3,12 +3,14 @@
 package wasm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"path"
+	"strings"
 	"time"
 
 	"rillbox/deno/permission"
@@ -153,6 +155,7 @@ func (e *Engine) runIn(ctx context.Context, w *wire.Worker, l language, p job.Pr
 	})
 	result := outcome.Into(w.Wait())
 	release(result)
+	tellOnce(&result)
 	if !started.IsZero() {
 		result.Duration = time.Since(started)
 	}
@@ -171,4 +174,19 @@ func feed(w *wire.Worker, r request, stdin io.Reader) {
 // emitStage tells what is being done.
 func emitStage(streams job.Streams, text string) {
 	streams.Emit(job.Event{Kind: job.Stage, Text: text})
+}
+
+// tellOnce leaves a traceback out that the language itself has written to standard error.
+func tellOnce(r *job.Result) {
+	if r.Error == nil || r.Error.Traceback == "" {
+		return
+	}
+	written := r.Errors()
+	for line := range strings.Lines(r.Error.Traceback) {
+		line := []byte(strings.TrimSpace(line))
+		if !bytes.Contains(written.Head, line) && !bytes.Contains(written.Tail, line) {
+			return
+		}
+	}
+	r.Error.Traceback = ""
 }

@@ -178,6 +178,7 @@ func (s *session) do(ctx context.Context, p job.Program, r request, streams job.
 	result := s.result(outcome, clock)
 	clock.Stop()
 	release(result)
+	tellOnce(&result)
 	result.CPU -= before
 	result.Duration = took
 	return result, nil

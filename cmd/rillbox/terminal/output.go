@@ -117,6 +117,9 @@ func (o *Output) Report(result job.Result) {
 	if e == nil {
 		return
 	}
+	if e.Traceback == "" && result.Status == job.Failed && strings.Contains(result.Errors().String(), e.Message) {
+		return // its language has told it
+	}
 	text := job.ShowNameIn(e.Traceback, e.Name)
 	switch title := job.ShowName(e.Name) + ": " + e.Message; {
 	case text == "":
