@@ -22,7 +22,7 @@ func (e *Engine) OpenSession(ctx context.Context, o job.SessionOptions, emit fun
 	if err != nil {
 		return nil, job.Refuse("%v", err)
 	}
-	if l.translates {
+	if l.translates && l.keepsState {
 		return e.openTranslated(ctx, l, o, emit)
 	}
 	if !l.keepsState {
