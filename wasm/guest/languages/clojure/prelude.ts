@@ -59,13 +59,17 @@ export const PRELUDE = String.raw`
   (alter-var-root #'*print-err-fn* (constantly (fn [s] (.error host s))))
   (alter-var-root #'*print-newline* (constantly true))
   #js {:show (fn [x] (pr-str x))
-       :json (fn [x] (try (js/JSON.stringify (clj->js x)) (catch :default _ js/undefined)))
+       :json (fn [x]
+               (letfn [(plain? [x]
+                         (or (nil? x) (string? x) (number? x) (boolean? x) (keyword? x) (symbol? x)
+                             (and (coll? x) (every? plain? (if (map? x) (mapcat identity x) x)))))]
+                 (if (plain? x) (js/JSON.stringify (clj->js x)) js/undefined)))
        :complete (fn [start]
                    (->> (concat (keys (ns-map *ns*))
                                 (for [[alias space] (ns-aliases *ns*), k (keys (ns-publics space))]
                                   (str alias "/" k)))
                         (map str) (filter #(.startsWith % start)) sort (into-array)))
-       :unfinished (fn [s] (try (read-string (str "[" s "\n]")) false
+       :unfinished (fn [s] (try (read-string (str "(do " s "\n)")) false
                              (catch :default e (boolean (re-find #"EOF" (ex-message e))))))
        :begin (fn [args] (set! *command-line-args* (seq args)))
        :error (fn [e]
