@@ -13,6 +13,7 @@ import { FileError, type Files } from "../files.ts";
 import { type Host, type Language, type Program } from "../language.ts";
 import { serve } from "../serve.ts";
 import { makeWasi } from "../wasi.ts";
+import { makeRoom, patch } from "./ruby_stack.ts";
 import { PRELUDE, PRELUDE_FILE } from "./ruby_prelude.ts";
 
 const PACKAGE = "@ruby/3.4-wasm-wasi";
@@ -94,6 +95,11 @@ class Ruby {
         throw new WebAssembly.RuntimeError("there is no JavaScript here");
       };
     }
+    const room = makeRoom();
+    this.#makeRoom = room.use;
+    for (const [from, functions] of Object.entries(room.imports)) {
+      Object.assign(bridge[from]!, functions);
+    }
     return {
       ...bridge,
       canonical_abi: {
@@ -109,6 +115,7 @@ class Ruby {
     };
   }
 
+  #makeRoom!: (exports: WebAssembly.Exports) => void;
   #use!: (memory: WebAssembly.Memory) => void;
 
   #begin(instance: WebAssembly.Instance): void {
@@ -118,6 +125,7 @@ class Ruby {
       ) => [name.split(":")[0], it]),
     ) as unknown as Exports;
     this.#use(this.#exports.memory);
+    this.#makeRoom(instance.exports);
     this.#exports._initialize();
     const texts = ARGUMENTS.map((text) => this.#put(`${text}\0`));
     const list = this.#exports.cabi_realloc(0, 0, 4, 8 * texts.length);
@@ -200,6 +208,7 @@ const language: Language = {
   async prepare(start) {
     session = start.session;
     const file = await Deno.readFile(`${start.parts[PACKAGE]}/${WASM}`);
+    if (!patch(file)) throw new Error("this is not the Ruby that is known");
     compiled = await WebAssembly.compile(file);
     ruby = await Ruby.start(compiled);
   },
