@@ -236,9 +236,11 @@ const language: Language = {
     } catch (error) {
       if (interpreter.overflowed(error)) {
         const message = "stack level too deep";
-        host.stderr(
-          encoder.encode(`${program.file}: ${message} (SystemStackError)\n`),
-        );
+        const anew = session
+          ? "\nThe session begins anew: what it had is lost"
+          : "";
+        const text = `${program.file}: ${message} (SystemStackError)${anew}\n`;
+        host.stderr(encoder.encode(text));
         host.fail({ name: "SystemStackError", message, traceback: "" });
         return 1;
       }

@@ -9,7 +9,8 @@
  * to a region that is large enough for what V8's stack holds. It is copied for those who
  * come back to it later.
  *
- * Buffers of fibers stay as they are, for Ruby looks for objects in them.
+ * Ruby looks for no objects in what fibers left that wait for others, and would free
+ * them; it is shown them here.
  *
  * @module
  */
@@ -22,7 +23,61 @@ const PATCHES: [at: number, old: number[], now: number[]][] = [
   [7867467, [0x10, 0xd7, 0x8b, 0x1], [0x10, 0x81, 0x80, 0x0]],
   // longjmp: call start_unwind
   [7867580, [0x10, 0xd7, 0x8b, 0x1], [0x10, 0x8e, 0x80, 0x0]],
-  // start_rewind, whose test of the buffer gives way to a call
+  // start_unwind, whose test of the buffer gives way to a call
+  [11733003, [
+    0x0,
+    0x41,
+    0x1,
+    0x24,
+    0x1,
+    0x20,
+    0x0,
+    0x24,
+    0x2,
+    0x23,
+    0x2,
+    0x28,
+    0x2,
+    0x0,
+    0x23,
+    0x2,
+    0x28,
+    0x2,
+    0x4,
+    0x4b,
+    0x4,
+    0x40,
+    0x0,
+    0xb,
+    0xb,
+  ], [
+    0x0,
+    0x20,
+    0x0,
+    0x10,
+    0x9,
+    0x1a,
+    0x41,
+    0x1,
+    0x24,
+    0x1,
+    0x20,
+    0x0,
+    0x24,
+    0x2,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0x1,
+    0xb,
+  ]],
+  // start_rewind, likewise
   [11733051, [
     0x0,
     0x41,
@@ -99,25 +154,89 @@ export function makeRoom(): {
   let memory: WebAssembly.Memory;
   let unwind: (buffer: number) => void;
   let region = 0;
-  /** The buffer that is being written. */
+  /** The buffer that is written by what comes back to where it is; -1 if there is none. */
   let pending = -1;
-  /** What those have who may come back, the deepest last. */
+  /** That of a fiber that gives way to another one, and is still in the region. */
+  let leaving = -1;
+  /** An unwinding was begun by us. */
+  let ours = false;
+  /** What those have written who may be thrown back to, by their buffers. */
   const captured = new Map<number, Uint8Array>();
+  /** What fibers have written that wait. */
+  const waiting = new Map<number, Uint8Array>();
 
+  /** The buffers of `captured`, as they came. */
+  const order: number[] = [];
+
+  /**
+   * Keeps what was written by way of a buffer. What is longer was written by functions
+   * that have returned since, unless it is another fiber's.
+   */
+  function capture(buffer: number, bytes: Uint8Array): void {
+    while (waiting.size === 0 && order.length > 0) {
+      const last = captured.get(order.at(-1)!)!;
+      if (last.length <= bytes.length) break;
+      captured.delete(order.pop()!);
+    }
+    waiting.delete(buffer);
+    if (!captured.has(buffer)) order.push(buffer);
+    captured.set(buffer, bytes);
+  }
+
+  /** Has a buffer be the region. */
   function move(buffer: number): void {
+    if (leaving >= 0) waiting.set(leaving, written(leaving));
+    leaving = -1;
     const view = new DataView(memory.buffer);
     view.setUint32(buffer, region, true);
     view.setUint32(buffer + 4, region + REGION, true);
+  }
+
+  function begin(buffer: number): void {
+    move(buffer);
+    ours = true;
     unwind(buffer);
+    ours = false;
+  }
+
+  /** A copy of what was written by way of a buffer. */
+  function written(buffer: number): Uint8Array {
+    const end = new DataView(memory.buffer).getUint32(buffer, true);
+    // It ends the program where the region was too small: what follows it is overwritten.
+    if (end < region || end > region + REGION) throw new RangeError("overflow");
+    return new Uint8Array(memory.buffer, region, end - region).slice();
+  }
+
+  /** Puts back what was written by way of a buffer. */
+  function restore(buffer: number, bytes: Uint8Array): void {
+    new Uint8Array(memory.buffer, region, bytes.length).set(bytes);
+    const view = new DataView(memory.buffer);
+    view.setUint32(buffer, region + bytes.length, true);
+    view.setUint32(buffer + 4, region + bytes.length, true);
+  }
+
+  /**
+   * Ruby looks for objects in the region, up to the buffer's end, when it collects
+   * garbage: what fibers have that wait, for which Ruby does not look, comes after.
+   */
+  function showWaiting(buffer: number, end: number): void {
+    for (const bytes of waiting.values()) {
+      const next = end + bytes.length + 8 & ~7;
+      if (next > region + REGION) break;
+      new Uint8Array(memory.buffer, end, bytes.length).set(bytes);
+      end = next;
+    }
+    new DataView(memory.buffer).setUint32(buffer + 4, end, true);
   }
 
   return {
     imports: {
       canonical_abi: {
-        // In place of the start of an unwinding that comes back to where it is.
+        // In place of the start of an unwinding that comes back to where it is: Ruby
+        // collects garbage, or captures where it is.
         "resource_drop_js-abi-value"(buffer: number) {
+          begin(buffer >>> 0);
           pending = buffer >>> 0;
-          move(pending);
         },
       },
       "rb-js-abi-host": {
@@ -125,34 +244,36 @@ export function makeRoom(): {
         "export-js-value-to-host: func(value: handle<js-abi-value>) -> ()"(
           buffer: number,
         ) {
+          begin(buffer >>> 0);
           pending = -1;
+        },
+        // Before any unwinding; those that are not ours are fibers.
+        "bool-to-js-bool: func(value: bool) -> handle<js-abi-value>"(
+          buffer: number,
+        ) {
+          if (ours) return 0;
           move(buffer >>> 0);
+          leaving = buffer >>> 0;
+          pending = -1;
+          return 0;
         },
         // Before functions are entered again.
         "int-to-js-number: func(value: s32) -> handle<js-abi-value>"(
           given: number,
         ) {
           const buffer = given >>> 0;
-          const view = new DataView(memory.buffer);
           if (buffer === pending) {
             pending = -1;
-            const end = view.getUint32(buffer, true);
-            if (end < region || end > region + REGION) {
-              throw new RangeError("overflow");
-            }
-            // Ruby looks for objects up to the end.
-            view.setUint32(buffer + 4, end, true);
-            const bytes = new Uint8Array(memory.buffer, region, end - region)
-              .slice();
-            captured.delete(buffer);
-            captured.set(buffer, bytes);
+            const bytes = written(buffer);
+            capture(buffer, bytes);
+            showWaiting(buffer, region + (bytes.length + 7 & ~7));
             return 0;
           }
-          const bytes = captured.get(buffer);
-          if (!bytes) return 0; // a fiber's
-          new Uint8Array(memory.buffer, region, bytes.length).set(bytes);
-          view.setUint32(buffer, region + bytes.length, true);
-          view.setUint32(buffer + 4, region + bytes.length, true);
+          if (leaving >= 0) waiting.set(leaving, written(leaving));
+          leaving = -1;
+          const bytes = waiting.get(buffer) ?? captured.get(buffer);
+          waiting.delete(buffer);
+          if (bytes) restore(buffer, bytes);
           return 0;
         },
       },
