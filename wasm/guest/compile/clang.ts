@@ -234,7 +234,6 @@ class Compiler {
           cc1(language, flags, source, object, `/made/${HEADER}`),
           tree,
         );
-        if (Deno.args[1]) say(encoder.encode("AHEAD " + ahead.words));
         if (ahead.code === 0 || !DOUBTFUL.test(ahead.words)) {
           words += ahead.words;
           say(encoder.encode(ahead.words));

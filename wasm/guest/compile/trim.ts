@@ -46,9 +46,7 @@ function trimCode(
   for (let index = 0, at = first; index < count; index++) {
     const [length, start] = leb(code, at);
     const end = start + length;
-    pieces.push(
-      keep(index) && length > TRAP.length ? code.subarray(at, end) : trap,
-    );
+    pieces.push(keep(index) ? code.subarray(at, end) : trap);
     at = end;
   }
   return pieces;

@@ -27,7 +27,7 @@ const ABORTED = 134,
 const MOST_FRAMES = 30;
 /** The C library's functions by which programs end themselves, as they are in frames. */
 const ENDS =
-  /^(abort|__abort_message|abort_message|std::__\w+::__libcpp_verbose_abort.*|std::__terminate.*|std::terminate\(\)|__assert_fail|raise|core_handler|terminate_handler|__cxa_\w+|__clang_call_terminate|__wrap___main_void|__ubsan_.*|end|demangling_terminate_handler\(\)|undefined_weak:.*)$/;
+  /^(abort|__abort_message|abort_message|std::__\w+::__libcpp_verbose_abort.*|std::__terminate.*|std::terminate\(\)|__assert_fail|raise|core_handler|terminate_handler|__cxa_\w+|__clang_call_terminate|__ubsan_.*|end|demangling_terminate_handler\(\)|undefined_weak:.*)$/;
 
 /**
  * Describes the end of a program; undefined if what was thrown is no trap. The last of
@@ -84,7 +84,7 @@ export function describe(
   } else {
     [name, message, code] = [
       "IllegalInstruction",
-      "a place was reached that the compiler took for unreachable: a function that does not return its value, or __builtin_trap()",
+      "a place was reached that the compiler took for unreachable: a check of the C++ library that failed, as of an index, a function that does not return its value, or __builtin_trap()",
       BAD_INSTRUCTION,
     ];
   }
@@ -196,7 +196,7 @@ function why(frames: Frame[], words: string): [string, string] {
     /^(?:.*Assertion failed:|.*libc\+\+ Hardening assertion|.*runtime error:).*$/m
       .exec(words)?.[0];
   if (has(/assert|verbose_abort|hardening/) && said) return ["Abort", said];
-  if (has(/terminate|__wrap___main_void/)) {
+  if (has(/terminate/)) {
     return ["Abort", "std::terminate() was called"];
   }
   if (has(/^(raise|core_handler|terminate_handler)$/)) {
