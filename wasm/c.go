@@ -12,6 +12,7 @@ var c = language{
 	},
 	version:       "clang 22.0.0",
 	guest:         "native",
+	flags:         []string{"--stack-size=4000"}, // recursion as deep as Linux's 8 MiB allow for most programs
 	compiler:      "clang",
 	compilerFlags: []string{"--liftoff-only"},
 	sources:       cSources,
@@ -26,6 +27,7 @@ var cpp = language{
 	},
 	version:       "clang 22.0.0",
 	guest:         "native",
+	flags:         []string{"--stack-size=4000"}, // recursion as deep as Linux's 8 MiB allow for most programs
 	compiler:      "clang",
 	compilerFlags: []string{"--liftoff-only"},
 	sources:       cSources,

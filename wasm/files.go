@@ -3,14 +3,17 @@
 package wasm
 
 import (
+	"compress/gzip"
 	"context"
 	"embed"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"rillbox/deno"
 	"rillbox/deno/permission"
@@ -36,20 +39,7 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 			}
 		}
 		slices.Sort(entries)
-		libraries, err := fs.Glob(sources, "guest/compile/*.a")
-		if err := os.Mkdir(filepath.Join(dir, librariesDir), 0o700); err != nil {
-			return err
-		}
-		for _, library := range libraries {
-			var content []byte
-			if content, err = sources.ReadFile(library); err == nil {
-				err = os.WriteFile(filepath.Join(dir, librariesDir, path.Base(library)), content, 0o600)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err != nil {
+		if err := unpackLibraries(filepath.Join(dir, librariesDir)); err != nil {
 			return err
 		}
 		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
@@ -62,6 +52,35 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 
 // librariesDir is where the C libraries of ours are among the guest's files.
 const librariesDir = "runtime"
+
+// unpackLibraries makes a directory with the archives that scripts/cxx-runtime builds.
+func unpackLibraries(dir string) error {
+	packed, err := fs.Glob(sources, "guest/compile/*.a.gz")
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range packed {
+		file, err := sources.Open(name)
+		if err != nil {
+			return err
+		}
+		unpacked, err := gzip.NewReader(file)
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(unpacked)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(path.Base(name), ".gz")), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 var sourcesDigest = wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource)
 
