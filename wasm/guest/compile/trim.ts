@@ -23,11 +23,9 @@ export function trim(
     const end = start + length;
     if (id === CODE) {
       const code = trimCode(module.subarray(start, end), keep);
-      pieces.push(
-        module.subarray(taken, at),
-        Uint8Array.of(CODE, ...toLeb(size(code))),
-        ...code,
-      );
+      pieces.push(module.subarray(taken, at));
+      pieces.push(Uint8Array.of(CODE, ...toLeb(size(code))));
+      for (const piece of code) pieces.push(piece);
       taken = end;
     }
     at = end;
