@@ -775,7 +775,7 @@ define("getopts", (shell, args) => {
     index++;
     next = 0;
   }
-  shell.set("OPTIND", String(index));
+  shell.set("OPTIND", String(Math.min(index, words.length + 1)));
   shell.optionAt = next;
   if (!known) {
     shell.set(name, "?");

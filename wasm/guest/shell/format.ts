@@ -4,7 +4,7 @@
  * @module
  */
 
-import { escapes } from "./syntax.ts";
+import { escapes, toBytes } from "./syntax.ts";
 import { quote } from "./shell.ts";
 import { strftime } from "./time.ts";
 
@@ -143,7 +143,10 @@ export function format(
         default:
           out = floating(float(args[at++]), piece.kind, precision, flags);
       }
-      const size = /[\ud800-\udbff]/.test(out) ? [...out].length : out.length;
+      // As bash does, widths count bytes.
+      const size = /[\u0080-\uffff]/.test(out)
+        ? toBytes(out).length
+        : out.length;
       if (size < width) {
         const gap = width - size;
         if (flags.includes("-")) out += " ".repeat(gap);

@@ -1330,7 +1330,6 @@ export class Shell {
         all[name] = variable.value;
       }
     }
-    all._ = "/usr/bin/env";
     return all;
   }
 
@@ -2349,7 +2348,7 @@ export class Shell {
           text ||
           (op[0] === ":" ? "parameter null or not set" : "parameter not set")
         }`,
-        127,
+        this.nested > 0 ? 1 : 127,
         true,
       );
     }

@@ -82,7 +82,7 @@ function power(a: Num, b: Num, scale: number): Num {
 
 function root(a: Num, scale: number): Num {
   if (a.n < 0n) throw new BcError("Square root of a negative number");
-  const to = Math.max(scale, a.scale);
+  const to = scale;
   const n = rescale(a, to * 2).n;
   if (n === 0n) return { n: 0n, scale: to };
   let x = 1n << BigInt((n.toString(2).length + 1) >> 1);
@@ -743,7 +743,7 @@ class Calculator {
       const x = args.length > 0 ? value(0) : ZERO;
       switch (name) {
         case "sqrt":
-          return root(x, this.scale);
+          return root(x, Math.max(this.scale, x.scale));
         case "length":
           return whole(
             Math.max(x.n.toString().replace("-", "").length, x.scale),

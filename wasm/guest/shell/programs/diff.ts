@@ -614,14 +614,14 @@ diff.patch = async (call) => {
     const [from, to] = reverse
       ? [patch.new, patch.old]
       : [patch.old, patch.new];
-    let name = rest[0];
-    if (name === undefined) {
+    let name = rest[0] ?? "";
+    if (name === "") {
       const candidates = [from, to].filter((n) => n !== "/dev/null" && n !== "")
         .map(strip);
       name = candidates.find((n) =>
         call.shell.kind(resolve(base, n)) === "file"
-      ) ?? candidates.at(-1);
-      if (name === undefined || name === "") {
+      ) ?? candidates.at(-1) ?? "";
+      if (name === "") {
         warn(call, "**** can't find file to patch");
         return 1;
       }

@@ -7,7 +7,7 @@
  */
 
 import { FileError, type Files, type Stat } from "../../files.ts";
-import { type Call, reason, resolve } from "../shell.ts";
+import { type Call, quote, reason, resolve } from "../shell.ts";
 import { Collector, readAll, readAllNow } from "../streams.ts";
 import { concat, fromBytes, toBytes } from "../syntax.ts";
 
@@ -127,9 +127,8 @@ async function run(command: Command, call: Call): Promise<number> {
       const { output, status } = await shell.capture(async (copy) => {
         copy.cwd = options.cwd;
         copy.replace(2, errors);
-        return options.args !== undefined
-          ? await copy.command([line, ...options.args])
-          : await copy.script(line);
+        const args = (options.args ?? []).map((a) => " " + quote(a, true));
+        return await copy.script(line + args.join(""));
       });
       return {
         stdout: latin1(output),

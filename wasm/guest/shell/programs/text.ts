@@ -117,7 +117,11 @@ function amount(text: string): number {
 }
 
 text.head = async (call) => {
-  const args = call.args.map((a) => /^-\d+$/.test(a) ? `-n${a.slice(1)}` : a);
+  const args = call.args.map((a, i) =>
+    /^-\d+$/.test(a) && !/^-[nc]$/.test(call.args[i - 1] ?? "")
+      ? `-n${a.slice(1)}`
+      : a
+  );
   const { options, rest } = parseOptions(args, "n:c:qvz", {
     lines: "n",
     bytes: "c",
@@ -179,7 +183,7 @@ text.head = async (call) => {
 
 text.tail = async (call) => {
   const args = call.args.map((a, i) =>
-    /^-\d+$/.test(a)
+    /^-\d+$/.test(a) && !/^-[nc]$/.test(call.args[i - 1] ?? "")
       ? `-n${a.slice(1)}`
       : i === 0 && /^\+\d+$/.test(a)
       ? `-n${a}`

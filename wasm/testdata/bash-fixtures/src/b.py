@@ -1,0 +1,3 @@
+import os
+# TODO tests
+print("hi")
