@@ -283,11 +283,17 @@ export function floating(
 
 /** Digits after the point, of the number as it is exactly. */
 function fixed(n: number, digits: number): string {
-  if (n < 1e21 && digits <= 100) return n.toFixed(digits);
-  if (digits <= 100) {
+  if (n >= 1e21) {
     return BigInt(n).toString() + (digits > 0 ? "." + "0".repeat(digits) : "");
   }
-  return n.toFixed(100) + "0".repeat(digits - 100);
+  if (digits > 100) return n.toFixed(100) + "0".repeat(digits - 100);
+  const text = n.toFixed(digits);
+  // C takes the even one of two that are as near; JavaScript the larger.
+  const exact = n.toFixed(Math.min(100, digits + 40));
+  const at = exact.indexOf(".") + 1 + digits;
+  if (!/^50*$/.test(exact.slice(at))) return text;
+  const below = exact.slice(0, digits === 0 ? at - 1 : at);
+  return /[02468]$/.test(below) ? below : text;
 }
 
 function exponent(n: number, digits: number): string {

@@ -221,12 +221,17 @@ function alternatives(text: string): string[] {
 }
 
 /** A POSIX extended regular expression as JavaScript's. Throws if it is none. */
-export function extendedRegex(text: string, ignoreCase = false): RegExp {
+export function extendedRegex(
+  text: string,
+  ignoreCase = false,
+  escaped = false,
+  flags = "",
+): RegExp {
   let out = "";
   for (let i = 0; i < text.length;) {
     const c = text[i]!;
     if (c === "[") {
-      const found = bracket(text, i, false);
+      const found = bracket(text, i, escaped);
       if (found === undefined) throw new SyntaxError("unmatched [");
       out += found.source;
       i = found.end;
@@ -260,5 +265,5 @@ export function extendedRegex(text: string, ignoreCase = false): RegExp {
       i++;
     }
   }
-  return new RegExp(out, ignoreCase ? "ui" : "u");
+  return new RegExp(out, (ignoreCase ? "ui" : "u") + flags);
 }

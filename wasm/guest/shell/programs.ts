@@ -15,6 +15,7 @@ import { system } from "./programs/system.ts";
 import { languages } from "./programs/languages.ts";
 import { archives } from "./programs/archives.ts";
 import { diff } from "./programs/diff.ts";
+import { awk } from "./programs/awk.ts";
 import { bc } from "./programs/bc.ts";
 
 /** Programs that can't be here, and why. */
@@ -68,6 +69,9 @@ export function programs(directory: string): Programs {
       ...languages,
       ...archives,
       ...diff,
+      awk,
+      gawk: awk,
+      mawk: awk,
       bc,
     }),
   ]);

@@ -2348,7 +2348,7 @@ export class Shell {
           text ||
           (op[0] === ":" ? "parameter null or not set" : "parameter not set")
         }`,
-        this.nested > 0 ? 1 : 127,
+        1,
         true,
       );
     }

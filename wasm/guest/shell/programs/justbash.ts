@@ -13,9 +13,6 @@ import { concat, fromBytes, toBytes } from "../syntax.ts";
 
 /** Which file of the package has a program, and under which name. */
 const FILES: Record<string, [file: string, exported: string]> = {
-  awk: ["awk2-NPLZQ3K7", "awkCommand2"],
-  gawk: ["awk2-NPLZQ3K7", "awkCommand2"],
-  mawk: ["awk2-NPLZQ3K7", "awkCommand2"],
   sed: ["sed-JW2JDLSI", "sedCommand"],
   grep: ["grep-5UPEO42U", "grepCommand"],
   egrep: ["grep-5UPEO42U", "egrepCommand"],
