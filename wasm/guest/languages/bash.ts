@@ -34,7 +34,6 @@ async function run(program: Program, host: Host): Promise<number> {
       began: Date.now(),
       nextPid: 1000,
       live: 0,
-      temporary: 0,
     };
     shell = new Shell(world);
     shell.start0(name, program.args, program.env);
@@ -47,12 +46,15 @@ async function run(program: Program, host: Host): Promise<number> {
   shell.replace(0, new Input(host.read));
   shell.replace(1, new Output(host.stdout));
   shell.replace(2, new Output(host.stderr));
+  shell.world.failure = undefined;
   const { code } = program;
   const running = shell;
   const status =
     await (session
       ? cell(running, code)
       : running.whole(() => running.script(code)));
+  const { failure } = shell.world;
+  if (failure !== undefined && status !== 0) host.fail(failure);
   return status;
 }
 

@@ -7,6 +7,7 @@
  * @module
  */
 
+import type { WireError } from "../../../supervisor/wire/guest/wire.ts";
 import type { Host } from "../language.ts";
 import { FileError, type Files, type Stat } from "../files.ts";
 import { ArithmeticError, type Cells, evaluate } from "./arithmetic.ts";
@@ -49,8 +50,8 @@ export interface World {
   nextPid: number;
   /** Copies of the shell that run. */
   live: number;
-  /** How many names of temporary files were given. */
-  temporary: number;
+  /** Why the program is no script, or what it went too deep in. */
+  failure?: WireError;
 }
 
 export interface Programs {
@@ -468,6 +469,13 @@ export class Shell {
           if (e.shown !== undefined) {
             this.error(`${name}: line ${e.line}: \`${e.shown}'\n`);
           }
+        }
+        if (this.nested === 0 && what === "") {
+          this.world.failure = {
+            name: "SyntaxError",
+            message: `line ${e.line}: ${e.message}`,
+            traceback: "",
+          };
         }
         this.status = 2;
         return 2;
@@ -912,7 +920,9 @@ export class Shell {
       this.error(shown);
     }
     if (node.not) return this.status = status === 0 ? 1 : 0;
-    return node.parts.length > 1 ? await this.checked(status) : status;
+    if (node.parts.length === 1) return status;
+    this.line = node.line;
+    return await this.checked(status);
   }
 
   private async piped(node: Node & { kind: "pipe" }): Promise<number[]> {
@@ -1077,6 +1087,11 @@ export class Shell {
   async call(name: string, found: Function, args: string[]): Promise<number> {
     const most = Number(this.get("FUNCNEST") ?? 0) || MAX_CALLS;
     if (this.calls.length >= most) {
+      this.world.failure = {
+        name: "RecursionError",
+        message: `${name}: maximum function nesting level exceeded (${most})`,
+        traceback: "",
+      };
       throw new ShellError(
         `${name}: maximum function nesting level exceeded (${most})`,
         1,
