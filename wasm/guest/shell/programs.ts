@@ -16,6 +16,8 @@ import { languages } from "./programs/languages.ts";
 import { archives } from "./programs/archives.ts";
 import { diff } from "./programs/diff.ts";
 import { awk } from "./programs/awk.ts";
+import { greps } from "./programs/grep.ts";
+import { sed } from "./programs/sed.ts";
 import { bc } from "./programs/bc.ts";
 
 /** Programs that can't be here, and why. */
@@ -70,6 +72,8 @@ export function programs(directory: string): Programs {
       ...archives,
       ...diff,
       awk,
+      ...greps,
+      sed,
       gawk: awk,
       mawk: awk,
       bc,

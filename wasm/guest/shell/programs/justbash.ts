@@ -1,6 +1,6 @@
 /**
- * Programs of the package just-bash, each of which is loaded at its first use: `awk`,
- * `sed`, `grep`, `jq` and others. They take all of their input at once, and so give all
+ * Programs of the package just-bash, each of which is loaded at its first use: `jq`,
+ * `yq`, `find` and others. They take all of their input at once, and so give all
  * of their output at once, as programs do that write to a file or pipe.
  *
  * @module
@@ -13,10 +13,6 @@ import { concat, fromBytes, toBytes } from "../syntax.ts";
 
 /** Which file of the package has a program, and under which name. */
 const FILES: Record<string, [file: string, exported: string]> = {
-  sed: ["sed-JW2JDLSI", "sedCommand"],
-  grep: ["grep-5UPEO42U", "grepCommand"],
-  egrep: ["grep-5UPEO42U", "egrepCommand"],
-  fgrep: ["grep-5UPEO42U", "fgrepCommand"],
   find: ["find-PM3TD7V4", "findCommand"],
   jq: ["jq-X2P7Q64K", "jqCommand"],
   yq: ["yq-MI27NZ2U", "yqCommand"],
