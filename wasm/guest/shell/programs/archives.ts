@@ -981,3 +981,130 @@ archives.hexdump = async (call) => {
 };
 archives.hd = (call) =>
   archives.hexdump!({ ...call, args: ["-C", ...call.args] });
+
+archives.od = async (call) => {
+  const { options, all, rest } = parseOptions(call.args, "A:t:N:j:vw:abcdosx", {
+    "address-radix": "A",
+    format: "t",
+    "read-bytes": "N",
+    "skip-bytes": "j",
+    width: "w",
+    "output-duplicates": "v",
+  });
+  const pieces: Uint8Array[] = [];
+  for (const name of rest.length === 0 ? ["-"] : rest) {
+    const stream = name === "-"
+      ? call.stdin.hold()
+      : call.shell.openFile(name, "<");
+    pieces.push(await readAll(stream));
+    stream.release();
+  }
+  const skip = Number(options.get("j") ?? 0);
+  const bytes = concat(pieces).slice(
+    skip,
+    options.has("N") ? skip + Number(options.get("N")) : undefined,
+  );
+  const short: Record<string, string> = {
+    a: "a",
+    b: "o1",
+    c: "c",
+    d: "u2",
+    o: "o2",
+    s: "d2",
+    x: "x2",
+  };
+  const forms: string[] = [];
+  for (const [o, v] of all) {
+    if (o === "t") forms.push(...v.match(/[acdouxf][0-9CSILFD]*z?/g) ?? []);
+    else if (short[o] !== undefined) forms.push(short[o]);
+  }
+  if (forms.length === 0) forms.push("o2");
+  const width = Number(options.get("w") ?? 16), radix = options.get("A") ?? "o";
+  const address = (n: number) =>
+    radix === "n"
+      ? ""
+      : radix === "d"
+      ? String(n).padStart(7, "0")
+      : n.toString(radix === "x" ? 16 : 8).padStart(radix === "x" ? 6 : 7, "0");
+  const names =
+    "nul soh stx etx eot enq ack bel bs ht nl vt ff cr so si dle dc1 dc2 dc3 dc4 nak syn etb can em sub esc fs gs rs us sp"
+      .split(" ");
+  const shown = forms.map((form) => {
+    const kind = form[0]!;
+    const letter = form[1] ?? "";
+    const size = kind === "a" || kind === "c"
+      ? 1
+      : /\d/.test(letter)
+      ? Number(letter)
+      : { C: 1, S: 2, I: 4, L: 8, F: 4, D: 8 }[letter] ??
+        (kind === "f" ? 8 : 4);
+    const bits = size * 8;
+    const digits = kind === "x"
+      ? size * 2
+      : kind === "o"
+      ? Math.ceil(bits / 3)
+      : kind === "u"
+      ? String(2n ** BigInt(bits) - 1n).length
+      : kind === "d"
+      ? String(2n ** BigInt(bits - 1)).length + 1
+      : kind === "f"
+      ? size === 4 ? 15 : 24
+      : 3;
+    const cell = (at: number): string => {
+      const view = new DataView(new ArrayBuffer(8));
+      for (let i = 0; i < size; i++) view.setUint8(i, bytes[at + i] ?? 0);
+      if (kind === "f") {
+        return String(
+          size === 4
+            ? Number(view.getFloat32(0, true).toPrecision(8))
+            : view.getFloat64(0, true),
+        );
+      }
+      const n = BigInt.asUintN(bits, view.getBigUint64(0, true));
+      if (kind === "a") {
+        return n === 127n
+          ? "del"
+          : n < 33n
+          ? names[Number(n)]!
+          : String.fromCharCode(Number(n) & 127);
+      }
+      if (kind === "c") {
+        const at = [0, 7, 8, 9, 10, 11, 12, 13].indexOf(Number(n));
+        if (at >= 0) {
+          return ["\\0", "\\a", "\\b", "\\t", "\\n", "\\v", "\\f", "\\r"][at]!;
+        }
+        return n >= 32n && n < 127n
+          ? String.fromCharCode(Number(n))
+          : n.toString(8).padStart(3, "0");
+      }
+      if (kind === "x") return n.toString(16).padStart(size * 2, "0");
+      if (kind === "o") return n.toString(8).padStart(digits, "0");
+      return (kind === "d" ? BigInt.asIntN(bits, n) : n).toString();
+    };
+    return { size, digits, cell };
+  });
+  const rows: string[] = [];
+  let before = "", starred = false;
+  for (let at = 0; at < bytes.length; at += width) {
+    const row = bytes.subarray(at, at + width), key = row.join(",");
+    if (key === before && row.length === width && !options.has("v")) {
+      if (!starred) rows.push("*");
+      starred = true;
+      continue;
+    }
+    [before, starred] = [key, false];
+    // Cells of several forms stand below one another.
+    const widest = Math.max(...shown.map((s) => (s.digits + 1) / s.size));
+    shown.forEach(({ size, digits, cell }, k) => {
+      const room = shown.length > 1 ? Math.ceil(widest * size) : digits + 1;
+      let line = k === 0 ? address(skip + at) : " ".repeat(address(0).length);
+      for (let i = 0; i < row.length; i += size) {
+        line += cell(at + i).padStart(room);
+      }
+      rows.push(line);
+    });
+  }
+  if (radix !== "n") rows.push(address(skip + bytes.length));
+  await write(call, rows.map((r) => r + "\n").join(""));
+  return 0;
+};

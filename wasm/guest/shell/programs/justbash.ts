@@ -17,7 +17,6 @@ const FILES: Record<string, [file: string, exported: string]> = {
   jq: ["jq-X2P7Q64K", "jqCommand"],
   yq: ["yq-MI27NZ2U", "yqCommand"],
   column: ["column-LKMDIDCH", "column"],
-  od: ["od-BI6XJPXY", "od"],
   strings: ["strings-WTD7Q2EF", "strings"],
   file: ["file-VEGKTTSF", "fileCommand"],
   tree: ["tree-7OOL2MH6", "treeCommand"],
@@ -55,6 +54,9 @@ interface Result {
 interface Command {
   execute(args: string[], context: unknown): Promise<Result>;
 }
+
+const CSV =
+  '(map(if type == "string" then "\\"" + (split("\\"") | join("\\"\\"")) + "\\"" elif . == null then "" else tostring end) | join(","))';
 
 const loaded = new Map<string, Promise<Command>>();
 
@@ -134,10 +136,14 @@ async function run(command: Command, call: Call): Promise<number> {
     sleep: (ms: number) => shell.cancel.sleep(ms),
     substitutionDepth: 0,
   };
-  let result = await command.execute(call.args, context);
+  // Its @csv puts no quotes around texts, as jq's does.
+  const args = call.name === "jq"
+    ? call.args.map((a) => a.replace(/@csv(?!\s*")/g, CSV))
+    : call.args;
+  let result = await command.execute(args, context);
   if (wanted) {
     input = latin1(await readAll(call.stdin));
-    result = await command.execute(call.args, context);
+    result = await command.execute(args, context);
   }
   if (result.stderr !== "") await call.stderr.write(toBytes(result.stderr));
   if (result.stdout !== "") {
