@@ -735,7 +735,8 @@ export function makeWasi(options: Options): Wasi {
         set32(address, add({ ...common, path, rights: rights & ~FD_WRITE }));
         return;
       }
-      const write = (rights & (FD_WRITE | FD_ALLOCATE | FD_SET_SIZE)) !== 0n;
+      // Go asks to set sizes of what it only reads, too.
+      const write = (rights & (FD_WRITE | FD_ALLOCATE)) !== 0n;
       const append = (fdflags & APPEND) !== 0;
       if (open.filter((it) => it).length >= MOST_FILES) fail("EMFILE");
       const file = host.files.open(at, {

@@ -40,7 +40,7 @@ const toolchain = Deno.realPathSync(parts.go!);
 const files = makeFiles({
   parts,
   workspace: "",
-  readOnly: false,
+  readOnly: true,
   granted: [toolchain],
   session: false,
 });

@@ -238,7 +238,8 @@ function begin(): void {
   const argv = ["R", "--no-echo", "--no-readline", "--vanilla"];
   setInt("R_Interactive", 0);
   // Calls may be deeper than R is linked for; R itself looks that it does not overflow.
-  const end = exports.malloc!(STACK);
+  // Clang's code counts on a stack at multiples of 16.
+  const end = (exports.malloc!(STACK + 16) + 15) & ~15;
   exports.emscripten_stack_set_limits!(end + STACK, end);
   exports._emscripten_stack_restore!(end + STACK);
   exports.Rf_initialize_R!(argv.length, cStrings(argv));
