@@ -65,7 +65,7 @@ async function tool(name: string, args: string[]): Promise<void> {
     host: { files, read: () => 0, stdout: say, stderr: say },
   });
   const code = start();
-  if (code !== 0) throw new Exit(code);
+  if (code !== 0) throw new Exit(1);
 }
 
 class Build {
