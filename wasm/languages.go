@@ -37,7 +37,7 @@ type language struct {
 
 // rows are the engine's languages, each in a file of its own.
 var rows = []language{
-	bash, c, cpp, ruby, php, lua, r, sql, duckdb, postgresql, prolog, scheme, clojure, coffeescript, fsharp, quickjs, sass, scss,
+	bash, c, cpp, ruby, php, perl, lua, r, sql, duckdb, postgresql, prolog, scheme, clojure, coffeescript, fsharp, quickjs, sass, scss,
 }
 
 // how is what models are told of all of them.

@@ -11,5 +11,7 @@ var r = language{
 	version:    "4.6",
 	guest:      "r",
 	parts:      []string{"webr"},
+	// R calls as deep as its own limits say. One compiler takes 180 MB where two take 450.
+	flags:      []string{"--stack-size=4000", "--liftoff-only"},
 	keepsState: true,
 }
