@@ -8,9 +8,9 @@ var r = language{
 		How:    how,
 		Banner: "R ${r}", Prompt: "> ", More: "+ ", Exits: []string{"q()", "quit()"},
 	},
-	version:    "4.6",
-	guest:      "r",
-	parts:      []string{"webr"},
+	version: "4.6",
+	guest:   "r",
+	parts:   []string{"webr"},
 	// R calls as deep as its own limits say. One compiler takes 180 MB where two take 450.
 	flags:      []string{"--stack-size=4000", "--liftoff-only"},
 	keepsState: true,
