@@ -60,6 +60,9 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	for _, name := range l.parts {
 		fmt.Fprintln(key, parts[name].key(name))
 	}
+	if l.toolchain != "" {
+		fmt.Fprintln(key, filepath.Base(rt.parts[l.toolchain]), goVersion(rt.parts[l.toolchain]))
+	}
 	_, _ = key.Write(text)
 	var result job.Result
 	dir, _, err := e.o.Cache.Tree(ctx, compiledKind, hex.EncodeToString(key.Sum(nil)), func(ctx context.Context, dir string) error {

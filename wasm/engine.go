@@ -91,6 +91,11 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ..
 	}
 	for _, name := range languages {
 		if i := slices.IndexFunc(rows, func(l language) bool { return l.Name == name }); i >= 0 {
+			if rows[i].toolchain != "" {
+				if _, err := e.toolchain(ctx, emit, true); err != nil {
+					return fmt.Errorf("set %s up: %w", rows[i].Title, err)
+				}
+			}
 			if _, err := e.runtime(ctx, rows[i], emit); err != nil {
 				return err
 			}
@@ -130,6 +135,13 @@ func (e *Engine) Describe() job.Description {
 		versions[string(l.Name)] = l.version
 		if slices.ContainsFunc(l.parts, func(name string) bool { return !e.o.Cache.HasTree(partKind, parts[name].key(name)) }) {
 			missing = append(missing, l.Name)
+		}
+		if l.toolchain != "" {
+			if dir, err := e.toolchain(context.Background(), nil, false); err != nil {
+				missing = append(missing, l.Name)
+			} else {
+				versions[string(l.Name)] = goVersion(dir)
+			}
 		}
 	}
 	return job.Description{
@@ -174,6 +186,11 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	}
 	if l.compiler != "" {
 		rt.parts["runtime"] = filepath.Join(rt.guest, librariesDir)
+	}
+	if l.toolchain != "" {
+		if rt.parts[l.toolchain], err = e.toolchain(ctx, emit, false); err != nil {
+			return rt, err
+		}
 	}
 	if len(l.makes) > 0 {
 		if rt.parts["made"], err = e.made(ctx, rt, l, emit); err != nil {

@@ -24,6 +24,8 @@ type language struct {
 	translates bool
 	// parts are the packages of parts.json that it is made of.
 	parts []string
+	// toolchain says that its compiler is built by setup, as part "go"; see golang.go.
+	toolchain string
 	// flags are V8's, of the child that runs programs.
 	flags, compilerFlags []string
 	// heap is how many bytes of WebAssembly's memory the runtime has at its start; 0 stands
@@ -37,7 +39,7 @@ type language struct {
 
 // rows are the engine's languages, each in a file of its own.
 var rows = []language{
-	bash, c, cpp, ruby, php, perl, lua, r, sql, duckdb, postgresql, prolog, scheme, clojure, coffeescript, fsharp, quickjs, sass, scss,
+	bash, c, cpp, golang, ruby, php, perl, lua, r, sql, duckdb, postgresql, prolog, scheme, clojure, coffeescript, fsharp, quickjs, sass, scss,
 }
 
 // how is what models are told of all of them.

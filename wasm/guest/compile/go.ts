@@ -6,7 +6,7 @@
  * A program is the file that is run, the files of package main beside it which have no
  * main function, and the packages of its module (go.mod) that it imports.
  *
- * The argument is a Start as JSON. Its part `go` is what scripts/go-toolchain makes.
+ * The argument is a Start as JSON. Its part `go` is what wasm/go-toolchain.sh makes.
  *
  * @module
  */

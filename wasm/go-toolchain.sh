@@ -2,9 +2,9 @@
 # Builds the parts of Go that compile programs here: Go's own compiler and linker as
 # WebAssembly for WASI, and its standard library compiled for the same. They are made of
 # the Go on this machine, 1.24 or later, and the same Go makes the same bytes; its version
-# is in VERSION, and SHA256SUMS has a line for each file.
+# is in VERSION. `rillbox setup go` runs this.
 #
-#	scripts/go-toolchain DIRECTORY
+#	wasm/go-toolchain.sh DIRECTORY
 set -euo pipefail
 
 out=${1:?the directory to make}
@@ -35,4 +35,3 @@ go list -export -f '{{if .Export}}{{.ImportPath}} {{.Export}}{{end}}' std | sort
 done
 echo "$version" >"$out/VERSION"
 cp LICENSE "$out/LICENSE"
-(cd "$out" && find . -type f ! -name SHA256SUMS | sort | xargs sha256sum >SHA256SUMS)
