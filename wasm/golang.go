@@ -23,7 +23,7 @@ var golang = language{
 	},
 	version:       "of setup",
 	guest:         "go",
-	compiler:      "go",
+	compiler:      "golang",
 	compilerFlags: []string{"--liftoff-only"},
 	flags:         []string{"--liftoff-only"},
 	sources:       []string{".go", ".mod"},
