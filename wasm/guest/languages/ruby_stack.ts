@@ -12,137 +12,89 @@
  * Ruby looks for no objects in what fibers left that wait for others, and would free
  * them; it is shown them here.
  *
+ * And what catches a longjmp leaves the stack of Ruby's C code where it was thrown: after
+ * some 50,000 errors or breaks it was at its end. It restores it now.
+ *
  * @module
  */
 
-/** What is written over the module of the pinned package, by its places in the file. */
-const PATCHES: [at: number, old: number[], now: number[]][] = [
-  // the scan for garbage: call start_unwind
-  [7867202, [0x10, 0xd7, 0x8b, 0x1], [0x10, 0x81, 0x80, 0x0]],
-  // setjmp: call start_unwind
-  [7867467, [0x10, 0xd7, 0x8b, 0x1], [0x10, 0x81, 0x80, 0x0]],
-  // longjmp: call start_unwind
-  [7867580, [0x10, 0xd7, 0x8b, 0x1], [0x10, 0x8e, 0x80, 0x0]],
-  // start_unwind, whose test of the buffer gives way to a call
-  [11733003, [
-    0x0,
-    0x41,
-    0x1,
-    0x24,
-    0x1,
-    0x20,
-    0x0,
-    0x24,
-    0x2,
-    0x23,
-    0x2,
-    0x28,
-    0x2,
-    0x0,
-    0x23,
-    0x2,
-    0x28,
-    0x2,
-    0x4,
-    0x4b,
-    0x4,
-    0x40,
-    0x0,
-    0xb,
-    0xb,
-  ], [
-    0x0,
-    0x20,
-    0x0,
-    0x10,
-    0x9,
-    0x1a,
-    0x41,
-    0x1,
-    0x24,
-    0x1,
-    0x20,
-    0x0,
-    0x24,
-    0x2,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0xb,
-  ]],
-  // start_rewind, likewise
-  [11733051, [
-    0x0,
-    0x41,
-    0x2,
-    0x24,
-    0x1,
-    0x20,
-    0x0,
-    0x24,
-    0x2,
-    0x23,
-    0x2,
-    0x28,
-    0x2,
-    0x0,
-    0x23,
-    0x2,
-    0x28,
-    0x2,
-    0x4,
-    0x4b,
-    0x4,
-    0x40,
-    0x0,
-    0xb,
-    0xb,
-  ], [
-    0x0,
-    0x20,
-    0x0,
-    0x10,
-    0x6,
-    0x1a,
-    0x41,
-    0x2,
-    0x24,
-    0x1,
-    0x20,
-    0x0,
-    0x24,
-    0x2,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0x1,
-    0xb,
-  ]],
+/**
+ * What is written over the module of the pinned package, by its places in the file, in
+ * hexadecimal. The functions that it calls are imports of the bridge to JavaScript, which
+ * nothing else calls.
+ */
+const PATCHES: [at: number, old: string, now: string][] = [
+  // The scan for garbage: it calls start_unwind.
+  [
+    7867202,
+    "10d78b01",
+    "10818000",
+  ],
+  // setjmp, likewise.
+  [
+    7867467,
+    "10d78b01",
+    "10818000",
+  ],
+  // longjmp, likewise.
+  [
+    7867580,
+    "10d78b01",
+    "108e8000",
+  ],
+  // The size of longjmp, which has 8 bytes less of an assertion's arguments.
+  [
+    7867474,
+    "9e01",
+    "9601",
+  ],
+  // They go to what catches a longjmp: the stack pointer is again that of its only
+  // caller, whose `try_catch` is 12 bytes above it.
+  [
+    7867610,
+    "41c2b3920841c2f18c0841f60041f59c850810cd8a01000b1e00200020033602" +
+    "0820002002360204200020013602002000410036020c0bb00101027f20014102" +
+    "360294c0010240024002400240200028020c0e020001030b200028020021020c" +
+    "010b20002802042202450d010b200028020820021104000b024041ac9b8b0a28" +
+    "0200450d0041a89b8b0a2802002001470d00034010da8b01",
+    "0101010101010101010101010101000b1e002000200336020820002002360204" +
+    "200020013602002000410036020c0bb80101027f20014102360294c001024002" +
+    "4002400240200028020c0e020001030b200028020021020c010b200028020422" +
+    "02450d010b200028020820021104000b024041ac9b8b0a280200450d0041a89b" +
+    "8b0a2802002001470d00034010da8b012000410c6b240001",
+  ],
+  // start_unwind, whose test of the buffer gives way to a call.
+  [
+    11733003,
+    "004101240120002402230228020023022802044b0440000b0b",
+    "00200010091a4101240120002402010101010101010101010b",
+  ],
+  // start_rewind, likewise.
+  [
+    11733051,
+    "004102240120002402230228020023022802044b0440000b0b",
+    "00200010061a4102240120002402010101010101010101010b",
+  ],
 ];
 
 /** Bytes of the region; memory that is never written takes none of the machine's. */
 const REGION = 16 << 20;
 const PAGE = 65536;
 
+const { fromHex } = Uint8Array as unknown as {
+  fromHex(text: string): Uint8Array;
+};
+
 /** Has a module call the functions of `makeRoom`; false if it is another one. */
 export function patch(module: Uint8Array): boolean {
   const known = PATCHES.every(([at, old]) =>
-    old.every((byte, i) => module[at + i] === byte)
+    fromHex(old).every((byte, i) => module[at + i] === byte)
   );
-  if (known) { for (const [at, , now] of PATCHES) module.set(now, at); }
+  if (known) {
+    for (const [at, , now] of PATCHES) {
+      module.set(fromHex(now), at);
+    }
+  }
   return known;
 }
 
