@@ -42,13 +42,13 @@ const PATCHES: [at: number, old: string, now: string][] = [
     "10d78b01",
     "108e8000",
   ],
-  // The size of longjmp, which has 8 bytes less of an assertion's arguments.
+  // The size of longjmp, which has 16 bytes less of an assertion's arguments.
   [
     7867474,
     "9e01",
-    "9601",
+    "8e01",
   ],
-  // They go to what catches a longjmp: the stack pointer is again that of its only
+  // 8 go to what catches a longjmp: the stack pointer is again that of its only
   // caller, whose `try_catch` is 12 bytes above it.
   [
     7867610,
@@ -75,11 +75,25 @@ const PATCHES: [at: number, old: string, now: string][] = [
     "004102240120002402230228020023022802044b0440000b0b",
     "00200010061a4102240120002402010101010101010101010b",
   ],
+  // The size of what runs Ruby's code until it is left, which grows by 8 bytes.
+  [6893881, "f918", "8119"],
 ];
 
 /** Bytes of the region; memory that is never written takes none of the machine's. */
 const REGION = 16 << 20;
 const PAGE = 65536;
+
+/**
+ * Where a function that runs Ruby's code (vm_exec) is left for good by an error or a
+ * break, what it has to catch them is lost, 24 KiB each time. There `ruby_xfree` is called
+ * for it, with the 8 bytes that this takes.
+ */
+const FREE = {
+  at: 6896815,
+  bytes: new Uint8Array([0x20, 2, 0x28, 2, 8, 0x10, 0xb0, 0x1f]),
+};
+/** Where the assertion's arguments were that longjmp no more has. */
+const ASSERTION = 7867610;
 
 const { fromHex } = Uint8Array as unknown as {
   fromHex(text: string): Uint8Array;
@@ -90,12 +104,12 @@ export function patch(module: Uint8Array): boolean {
   const known = PATCHES.every(([at, old]) =>
     fromHex(old).every((byte, i) => module[at + i] === byte)
   );
-  if (known) {
-    for (const [at, , now] of PATCHES) {
-      module.set(fromHex(now), at);
-    }
-  }
-  return known;
+  if (!known) return false;
+  for (const [at, , now] of PATCHES) module.set(fromHex(now), at);
+  // What is between moves into the rest of the assertion's place.
+  module.copyWithin(FREE.at + FREE.bytes.length, FREE.at, ASSERTION);
+  module.set(FREE.bytes, FREE.at);
+  return true;
 }
 
 /** The imports that a patched module calls, which are otherwise those of the bridge. */
