@@ -139,7 +139,12 @@ export function link(
   for (const emulated of ["signal", "process-clocks", "mman", "getpid"]) {
     args.push(`-lwasi-emulated-${emulated}`);
   }
-  args.push("-lsetjmp", "-lc", `/usr/lib/${TRIPLE}/libclang_rt.builtins.a`);
+  args.push(
+    "-lsetjmp",
+    "-lc-printscan-long-double",
+    "-lc",
+    `/usr/lib/${TRIPLE}/libclang_rt.builtins.a`,
+  );
   args.push("-o", output);
   return args;
 }
