@@ -116,6 +116,10 @@ export class Cancel {
     this.mine ||= signal;
     for (const wake of this.waiting) wake();
   }
+  /** This and those around it. */
+  private chain(): Cancel[] {
+    return [this, ...this.parent?.chain() ?? []];
+  }
   /** Waits so many milliseconds, or until the end. */
   async sleep(ms: number): Promise<void> {
     let wake = () => {};
@@ -126,14 +130,10 @@ export class Cancel {
         clearTimeout(timer);
         resolve();
       };
-      for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) {
-        c.waiting.add(wake);
-      }
+      for (const c of this.chain()) c.waiting.add(wake);
       if (this.signal !== 0) wake();
     });
-    for (let c: Cancel | undefined = this; c !== undefined; c = c.parent) {
-      c.waiting.delete(wake);
-    }
+    for (const c of this.chain()) c.waiting.delete(wake);
     if (this.signal !== 0) throw new Killed(this.signal);
   }
 }
@@ -2916,11 +2916,13 @@ function unescape(text: string): string {
   );
 }
 
+const CONTROL = /[^\P{Cc}\u0080-\u009f]/u;
+
 /** A text as the shell reads it again. */
 export function quote(text: string, always = false): string {
-  if (/[\x00-\x1f\x7f]/.test(text)) {
+  if (CONTROL.test(text)) {
     const inner = text.replace(/[\\']/g, "\\$&").replace(
-      /[\x00-\x1f\x7f]/g,
+      new RegExp(CONTROL, "gu"),
       (c) => {
         const at = "\x07\b\x1b\f\n\r\t\v".indexOf(c);
         return at >= 0
@@ -2954,9 +2956,7 @@ export function declaration(
   short = false,
 ): string {
   const double = (text: string) =>
-    /[\x00-\x1f\x7f]/.test(text)
-      ? quote(text)
-      : `"${text.replace(/["\\$`]/g, "\\$&")}"`;
+    CONTROL.test(text) ? quote(text) : `"${text.replace(/["\\$`]/g, "\\$&")}"`;
   const flags = attributes(variable) || "-";
   if (variable.map !== undefined) {
     const inner = [...variable.map].map(([k, v]) =>

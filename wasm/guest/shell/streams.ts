@@ -24,6 +24,10 @@ export abstract class Stream {
   private holders = 1;
   /** Its file's path, if it has one. */
   path?: string;
+  /** It was made for the command: a pipe or a here-document. */
+  get own(): boolean {
+    return false;
+  }
   /** Reading may have to wait for a writer. */
   get waits(): boolean {
     return false;
@@ -81,6 +85,9 @@ export class Input extends Stream {
 
 /** Bytes that are there: a here-document. */
 export class Given extends Stream {
+  override get own(): boolean {
+    return true;
+  }
   constructor(private bytes: Bytes) {
     super();
   }
@@ -181,6 +188,9 @@ export function pipe(): { reader: Stream; writer: Stream } {
     wakeReader = wakeWriter = undefined;
   };
   class Reader extends Stream {
+    override get own(): boolean {
+      return true;
+    }
     override get waits(): boolean {
       return !ended;
     }

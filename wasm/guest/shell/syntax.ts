@@ -789,6 +789,9 @@ export class Parser {
     const redirect: Redirect = { op, target: { parts: [] } };
     if (/^\d/.test(left)) redirect.fd = Number(left);
     else if (left !== "") redirect.variable = left.slice(1, -1);
+    if (this.at >= this.text.length) {
+      this.error("syntax error near unexpected token `newline'");
+    }
     if (
       /[\n;&|<>()]/.test(this.text[this.at] ?? "\n") &&
       !/^[<>]\(/.test(this.text.slice(this.at, this.at + 2))
@@ -920,7 +923,7 @@ export class Parser {
   }
 
   private testBinary(): string | undefined {
-    const word = /^(=~|==|!=|=|<|>|-[a-z]{2})(?=\s)/.exec(
+    const word = /^(=~|==|!=|=|<|>|-[a-z]{2})(?=\s|$)/.exec(
       this.text.slice(this.at, this.at + 5),
     )?.[1] ??
       /^[<>]/.exec(this.text.slice(this.at, this.at + 1))?.[0];
@@ -1255,7 +1258,11 @@ export class Parser {
       return done();
     }
     const pattern = /[#%\/^,~]/.test(op[0]!);
-    part.word = this.operand(op[0] === "/" ? "/}" : "}", inDouble && !pattern);
+    part.word = this.operand(
+      op[0] === "/" ? "/}" : "}",
+      inDouble && !pattern,
+      op === "/#" || op === "/%",
+    );
     if (op[0] === "/" && this.text[this.at] === "/") {
       this.at++;
       part.second = this.operand("}", false);
@@ -1284,7 +1291,11 @@ export class Parser {
   }
 
   /** The word of a `${name op word}`. */
-  private operand(stops: string, inDouble: boolean): Word {
+  private operand(
+    stops: string,
+    inDouble: boolean,
+    anchored = false,
+  ): Word {
     const parts: Part[] = [];
     let text = "";
     const flush = () => {
@@ -1300,7 +1311,7 @@ export class Parser {
       const c = this.text[this.at];
       if (c === undefined) this.unclosed("}", this.line);
       // `${x//a/b}`: a slash right at the pattern's start belongs to it.
-      if (stops.includes(c) && !(first && c === "/")) break;
+      if (stops.includes(c) && !(first && c === "/" && !anchored)) break;
       if (c === "\\") {
         const next = this.text[this.at + 1] ?? "";
         this.at += 2;

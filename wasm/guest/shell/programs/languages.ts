@@ -114,8 +114,20 @@ function fromWorkspace(path: string): string | undefined {
     : undefined;
 }
 
-/** Standard input for another program: all of it, unless it is the script's own and nobody needs it. */
-async function input(call: Call): Promise<Uint8Array | undefined> {
+/** Words in a program that tell that it reads standard input. */
+const READS =
+  /stdin|\binput\s*\(|\bgets\b|readline|readLines|\bread\s*\(|\$<|<>|fileinput|php:\/\/|io\.(read|lines)|ARGF|scan\s*\(|prompt\s*\(/i;
+
+/**
+ * Standard input for another program, which gets it whole before it starts. What was
+ * not made for this command, such as the file of a loop around it, is left to
+ * others, unless the program seems to read.
+ */
+async function input(
+  call: Call,
+  code: string,
+): Promise<Uint8Array | undefined> {
+  if (!call.stdin.own && !READS.test(code)) return undefined;
   const bytes = readAllNow(call.stdin) ?? await readAll(call.stdin);
   return bytes.length === 0 ? undefined : bytes;
 }
@@ -130,7 +142,7 @@ async function start(call: Call, form: Form): Promise<number> {
         language: form.language,
         code: args[1] ?? "",
         args: args.slice(2),
-      }, await input(call));
+      }, await input(call, args[1] ?? ""));
     }
     if (args[0] === "run") i = 1;
     else if (args[0] !== "--version") {
@@ -182,7 +194,7 @@ async function start(call: Call, form: Form): Promise<number> {
       language: form.language,
       code: form.language === "php" ? `<?php ${text}` : text,
       args: args.slice(i),
-    }, await input(call));
+    }, await input(call, text));
   }
   const file = args[i];
   if (file === undefined || file === "-") {
@@ -219,7 +231,7 @@ async function start(call: Call, form: Form): Promise<number> {
     code,
     path: fromWorkspace(path),
     args: args.slice(i + 1),
-  }, await input(call));
+  }, await input(call, code));
 }
 
 /** `python -m`: pip here, other modules by Python's own means. */
@@ -231,7 +243,11 @@ async function module(call: Call, [name, ...args]: string[]): Promise<number> {
   }\nrunpy.run_module(${
     JSON.stringify(name)
   }, run_name="__main__", alter_sys=True)\n`;
-  return await ask(call, { language: "python", code, args }, await input(call));
+  return await ask(
+    call,
+    { language: "python", code, args },
+    await input(call, "stdin"),
+  );
 }
 
 async function pip(call: Call, [verb, ...args]: string[]): Promise<number> {
