@@ -52,6 +52,11 @@ function parse(text: string): Run {
     while (at < text.length && /\s/.test(text[at]!)) at++;
   };
   const fail = (message: string, from = at): never => {
+    if (from >= text.length) {
+      // At the end it is the last operator that is at fault.
+      from = text.search(/[-+*\/%<>=&|^!~?:,(]+\s*$/);
+      if (from < 0) from = text.length;
+    }
     throw new ArithmeticError(
       `${text.trimStart()}: ${message} (error token is "${
         text.slice(from) || " "

@@ -55,7 +55,7 @@ Deno.test("what is no expression says where it is wrong", () => {
   for (
     const [text, message] of Object.entries({
       "1 / 0": '1 / 0: division by 0 (error token is "0")',
-      "1 +": '1 +: syntax error: operand expected (error token is " ")',
+      "1 +": '1 +: syntax error: operand expected (error token is "+")',
       "08": '08: value too great for base (error token is "08")',
       "1 2": '1 2: syntax error in expression (error token is "2")',
       "2 ** -1": '2 ** -1: exponent less than 0 (error token is " ")',

@@ -447,7 +447,7 @@ define("set", async (shell, args) => {
             "braceexpand",
           ].includes(name)
         ) {
-          return usage(shell, "set", `${name}: invalid option name`, 1);
+          return usage(shell, "set", `${name}: invalid option name`, 2);
         }
         if (on) shell.options.add(name);
         else shell.options.delete(name);

@@ -348,6 +348,10 @@ export class Shell {
   level = 0;
   /** Copies of the shell around this one. */
   nested = 0;
+  /** Those of them that are of another shell, which called this one. */
+  private outer = 0;
+  /** `$$`, which copies keep. */
+  shellPid: number;
   loops = 0;
   sourced = 0;
   /** In a condition, where a failure is no error. */
@@ -363,7 +367,7 @@ export class Shell {
   posix = false;
 
   constructor(readonly world: World) {
-    this.pid = world.nextPid++;
+    this.pid = this.shellPid = world.nextPid++;
   }
 
   get files(): Files {
@@ -424,6 +428,8 @@ export class Shell {
     });
     copy.loops = loops;
     copy.nested = this.nested + 1;
+    copy.outer = this.outer;
+    copy.shellPid = this.shellPid;
     return copy;
   }
 
@@ -962,6 +968,11 @@ export class Shell {
 
   private async simple(node: Simple): Promise<number> {
     this.line = node.line;
+    const debug = this.traps.size > 0 ? this.traps.get("DEBUG") : undefined;
+    if (
+      debug !== undefined && !this.inTrap &&
+      (this.calls.length === 0 || this.options.has("functrace"))
+    ) await this.trapped(debug);
     this.substituted = undefined;
     const opened = this.open.length;
     try {
@@ -1294,6 +1305,8 @@ export class Shell {
   ): void {
     this.name = name;
     this.arguments = args;
+    this.outer = this.nested;
+    this.shellPid = this.pid;
     for (const [name, value] of Object.entries(environment)) {
       if (/^[A-Za-z_]\w*$/.test(name)) {
         this.variables.set(name, { value, exported: true });
@@ -1564,7 +1577,7 @@ export class Shell {
       case "BASHPID":
         return String(this.pid);
       case "BASH_SUBSHELL":
-        return String(this.nested);
+        return String(this.nested - this.outer);
       case "FUNCNAME":
       case "BASH_SOURCE":
       case "BASH_LINENO":
@@ -2161,7 +2174,7 @@ export class Shell {
       return add(value);
     }
     if (part.op === "bad") {
-      throw new ShellError(`${part.source}: bad substitution`, 1, true);
+      throw new ShellError(`${part.source}: bad substitution`);
     }
 
     let { name, index, op } = part;
@@ -2308,7 +2321,7 @@ export class Shell {
       case "?":
         return String(this.status);
       case "$":
-        return String(this.shellPid ?? this.pid);
+        return String(this.shellPid);
       case "!":
         return this.lastBackground === 0
           ? undefined
@@ -2319,11 +2332,6 @@ export class Shell {
       default:
         return this.arguments.join(name === "*" ? this.ifs()[0] ?? "" : " ");
     }
-  }
-
-  /** `$$`, which copies keep. */
-  get shellPid(): number | undefined {
-    return this.nested > 0 ? 1000 : this.pid;
   }
 
   private bound(part: Parameter): void {

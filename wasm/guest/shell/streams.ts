@@ -134,6 +134,8 @@ export class Collector extends Stream {
 /** A file, with the place where it is read and written. */
 export class FileStream extends Stream {
   private at = 0;
+  /** What was given back: the bytes at the place. */
+  private back: Bytes | undefined;
   constructor(
     private file: OpenFile,
     override path: string,
@@ -142,15 +144,24 @@ export class FileStream extends Stream {
     super();
   }
   override read(): Bytes | null {
+    const { back } = this;
+    if (back !== undefined) {
+      this.back = undefined;
+      this.at += back.length;
+      return back;
+    }
     const buffer = new Uint8Array(CHUNK);
     const n = this.file.read(buffer, this.at);
     this.at += n;
     return n === 0 ? null : buffer.subarray(0, n);
   }
   override unread(bytes: Bytes): void {
+    if (bytes.length === 0) return;
     this.at -= bytes.length;
+    this.back = bytes;
   }
   override write(bytes: Bytes): void {
+    this.back = undefined;
     if (this.append) this.at = this.file.stat().size;
     while (bytes.length > 0) {
       const n = this.file.write(bytes, this.at);

@@ -609,8 +609,12 @@ export class Parser {
 
   private functionBody(name: string, line: number, from: number): Node {
     this.newlines();
+    const start = this.at, { line: startLine } = this;
     const body = this.command();
-    if (body.kind === "simple") this.unexpected();
+    if (body.kind === "simple") {
+      [this.at, this.line] = [start, startLine];
+      this.unexpected();
+    }
     return {
       kind: "function",
       name,

@@ -319,7 +319,7 @@ system.ps = async (
 ) => (await write(
   call,
   `    PID TTY          TIME CMD\n${
-    String(call.shell.shellPid ?? call.shell.pid).padStart(7)
+    String(call.shell.shellPid).padStart(7)
   } ?        00:00:00 bash\n`,
 ),
   0);
