@@ -54,7 +54,9 @@ func (e *Engine) runCalling(ctx context.Context, rt runtime, l language, o child
 	}
 	s := newSession(e, l, w, job.SessionOptions{Permissions: p.Permissions, Most: p.Most, Policy: p.Policy, Workspace: p.Workspace, ReadOnly: p.ReadOnly})
 	defer s.Close()
-	result, err := s.Run(ctx, p, streams)
+	r := e.request(l, p)
+	r.Last = true
+	result, err := s.do(ctx, p, r, streams)
 	result.State = ""
 	return result, err
 }

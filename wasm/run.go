@@ -34,6 +34,7 @@ type request struct {
 	Env      map[string]string `json:"env,omitempty"`
 	Compiled []byte            `json:"compiled,omitempty"`
 	Echo     bool              `json:"echo,omitempty"`
+	Last     bool              `json:"last,omitempty"` // no other cell comes after it
 	Limit    int64             `json:"limit"`
 	Displays int64             `json:"displays"`
 	// A text in place of code.

@@ -38,6 +38,8 @@ export interface Program {
   compiled?: Uint8Array;
   /** A cell's value is to be shown as the language's own REPL prints it. */
   echo: boolean;
+  /** No other cell comes after it. */
+  last: boolean;
 }
 
 /** What a program, by its language, does to its process. */

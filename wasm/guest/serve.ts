@@ -39,6 +39,7 @@ interface Request {
   /** In base64. */
   compiled?: string;
   echo?: boolean;
+  last?: boolean;
   /** How many bytes its result may have, and all displays. */
   limit: number;
   displays: number;
@@ -189,6 +190,7 @@ async function runOne(
         ? undefined
         : fromBase64(request.compiled),
       echo: request.echo ?? false,
+      last: request.last ?? request.cell === undefined,
     }, host);
   } catch (thrown) {
     if (thrown instanceof Exit) {

@@ -50,9 +50,9 @@ async function run(program: Program, host: Host): Promise<number> {
   const { code } = program;
   const running = shell;
   const status =
-    await (session
-      ? cell(running, code)
-      : running.whole(() => running.script(code)));
+    await (program.last
+      ? running.whole(() => running.script(code))
+      : cell(running, code));
   const { failure } = shell.world;
   if (failure !== undefined && status !== 0) host.fail(failure);
   return status;
