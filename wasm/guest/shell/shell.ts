@@ -1197,6 +1197,11 @@ export class Shell {
         );
         return 2;
       }
+      // A file that can't be opened, and what a program did not foresee, end it alone.
+      if (e instanceof ShellError ? !e.fatal : e instanceof Error) {
+        this.error(`${name}: ${reason(e)}\n`);
+        return 1;
+      }
       throw e;
     }
   }

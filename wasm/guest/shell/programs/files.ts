@@ -7,6 +7,7 @@
 import { FileError, type Kind, type Stat } from "../../files.ts";
 import { type Call, collate, reason, resolve } from "../shell.ts";
 import { readAll } from "../streams.ts";
+import { fromBytes } from "../syntax.ts";
 import {
   parseOptions,
   pathOf,
@@ -1343,4 +1344,179 @@ files.cmp = async (call) => {
     );
   }
   return 1;
+};
+
+/** What a file's first bytes tell of it. */
+function kindOf(bytes: Uint8Array): string {
+  if (bytes.length === 0) return "empty";
+  const starts = (...first: number[]) => first.every((b, i) => bytes[i] === b);
+  if (starts(0x1f, 0x8b)) return "gzip compressed data";
+  if (starts(0x50, 0x4b, 3, 4)) return "Zip archive data";
+  if (starts(0x89, 0x50, 0x4e, 0x47)) return "PNG image data";
+  if (starts(0xff, 0xd8, 0xff)) return "JPEG image data";
+  if (starts(0x47, 0x49, 0x46, 0x38)) return "GIF image data";
+  if (starts(0x25, 0x50, 0x44, 0x46)) return "PDF document";
+  if (starts(0x7f, 0x45, 0x4c, 0x46)) return "ELF";
+  if (starts(0, 0x61, 0x73, 0x6d)) return "WebAssembly (wasm) binary module";
+  const text = fromBytes(bytes);
+  if (text.startsWith("SQLite format 3")) return "SQLite 3.x database";
+  if (bytes.subarray(257, 262).join() === "117,115,116,97,114") {
+    return "POSIX tar archive";
+  }
+  if (bytes.includes(0)) return "data";
+  const ascii = bytes.every((b) => b < 0x80);
+  if (
+    !ascii &&
+    /[\udc80-\udcff]/.test(text.replace(/[\ud800-\udbff][\udc00-\udfff]/g, ""))
+  ) return "data";
+  const encoding = ascii ? "ASCII text" : "Unicode text, UTF-8 text";
+  const ends = text.includes("\r\n")
+    ? ", with CRLF line terminators"
+    : text.includes("\n")
+    ? ""
+    : ", with no line terminators";
+  const script = /^#!\s*\S*\/(?:env\s+)?(\w+)/.exec(text)?.[1];
+  if (script !== undefined) {
+    return `${
+      /^(ba|da|z)?sh$/.test(script)
+        ? (script === "bash" ? "Bourne-Again shell" : "POSIX shell")
+        : script[0]!.toUpperCase() + script.slice(1)
+    } script, ${encoding} executable${ends}`;
+  }
+  if (/^\s*[[{]/.test(text)) {
+    try {
+      JSON.parse(text);
+      return "JSON text data";
+    } catch {
+      // It is some other text.
+    }
+  }
+  return encoding + ends;
+}
+
+files.file = async (call) => {
+  const { options, rest } = parseOptions(call.args, "biLhkf:", {
+    brief: "b",
+    mime: "i",
+    "mime-type": "i",
+  });
+  missing(rest);
+  for (const name of rest) {
+    const found = stat(call, name, false);
+    let kind: string;
+    if (name !== "-" && found === undefined) {
+      kind = `cannot open \`${name}' (No such file or directory)`;
+    } else if (found?.kind === "directory") kind = "directory";
+    else if (found?.kind === "symlink") {
+      kind = `symbolic link to ${
+        call.shell.files.readLink(pathOf(call, name))
+      }`;
+    } else {kind = kindOf(
+        name === "-"
+          ? await readAll(call.stdin)
+          : call.shell.files.readFile(pathOf(call, name)),
+      );}
+    if (options.has("i")) {
+      const types: [RegExp, string][] = [
+        [/^JSON/, "application/json"],
+        [/text/, "text/plain"],
+        [/^gzip/, "application/gzip"],
+        [/^Zip/, "application/zip"],
+        [/^PNG/, "image/png"],
+        [/^JPEG/, "image/jpeg"],
+        [/^GIF/, "image/gif"],
+        [/^PDF/, "application/pdf"],
+        [/^directory/, "inode/directory"],
+        [/^empty/, "inode/x-empty"],
+        [/^SQLite/, "application/vnd.sqlite3"],
+      ];
+      kind = types.find(([regex]) => regex.test(kind))?.[1] ??
+        "application/octet-stream";
+    }
+    await write(
+      call,
+      options.has("b")
+        ? `${kind}\n`
+        : `${name === "-" ? "/dev/stdin" : name}: ${kind}\n`,
+    );
+  }
+  return 0;
+};
+
+files.split = async (call) => {
+  const { options, rest } = parseOptions(call.args, "l:b:n:da:C:xe", {
+    lines: "l",
+    bytes: "b",
+    number: "n",
+    "numeric-suffixes": "d",
+    "suffix-length": "a",
+    "additional-suffix": "C",
+  });
+  const ending =
+    call.args.find((a) => a.startsWith("--additional-suffix="))?.slice(20) ??
+      "";
+  const [name = "-", prefix = "x"] = rest;
+  const all = name === "-"
+    ? await readAll(call.stdin)
+    : await readAll(call.shell.openFile(name, "<"));
+  const unit = (text: string) =>
+    Number(/^\d+/.exec(text)?.[0] ?? NaN) *
+    ({
+      K: 1 << 10,
+      k: 1 << 10,
+      M: 1 << 20,
+      G: 1 << 30,
+    }[text.replace(/^\d+/, "")[0] ?? ""] ?? 1);
+  const pieces: Uint8Array[] = [];
+  if (options.has("b")) {
+    const size = unit(options.get("b")!);
+    if (!(size > 0)) {
+      throw new Usage(`invalid number of bytes: ‘${options.get("b")}’`);
+    }
+    for (let at = 0; at < all.length; at += size) {
+      pieces.push(all.subarray(at, at + size));
+    }
+  } else if (options.has("n")) {
+    const given = options.get("n")!,
+      byLines = given.startsWith("l/"),
+      n = Number(given.replace(/^l\//, ""));
+    if (!(n > 0)) throw new Usage(`invalid number of chunks: ‘${given}’`);
+    let from = 0;
+    for (let i = 1; i <= n; i++) {
+      let to = i === n ? all.length : Math.floor(all.length * i / n);
+      if (byLines && i < n) {
+        to = Math.max(from, all.lastIndexOf(10, to - 1) + 1);
+      }
+      pieces.push(all.subarray(from, to));
+      from = to;
+    }
+  } else {
+    const most = unit(options.get("l") ?? "1000");
+    if (!(most > 0)) {
+      throw new Usage(`invalid number of lines: ‘${options.get("l")}’`);
+    }
+    for (let at = 0; at < all.length;) {
+      let end = at;
+      for (let left = most; left > 0 && end < all.length; left--) {
+        const next = all.indexOf(10, end);
+        end = next < 0 ? all.length : next + 1;
+      }
+      pieces.push(all.subarray(at, end));
+      at = end;
+    }
+  }
+  const base = options.has("d") ? 10 : 26;
+  let width = Number(options.get("a") ?? 2);
+  while (!options.has("a") && base ** width < pieces.length) width++;
+  for (const [i, piece] of pieces.entries()) {
+    let suffix = "", n = i;
+    for (let k = 0; k < width; k++) {
+      suffix =
+        (base === 10 ? String(n % 10) : String.fromCharCode(97 + n % 26)) +
+        suffix;
+      n = Math.floor(n / base);
+    }
+    call.shell.files.writeFile(pathOf(call, prefix + suffix + ending), piece);
+  }
+  return 0;
 };

@@ -18,14 +18,12 @@ const FILES: Record<string, [file: string, exported: string]> = {
   yq: ["yq-MI27NZ2U", "yqCommand"],
   column: ["column-LKMDIDCH", "column"],
   strings: ["strings-WTD7Q2EF", "strings"],
-  file: ["file-VEGKTTSF", "fileCommand"],
   tree: ["tree-7OOL2MH6", "treeCommand"],
   expand: ["expand-2BPPGGSM", "expand"],
   unexpand: ["unexpand-YD5BWFH4", "unexpand"],
   rg: ["rg-UQE6KUBP", "rgCommand"],
   xan: ["xan-HUOXKUQA", "xanCommand"],
   du: ["du-PR3M44X6", "duCommand"],
-  split: ["split-2SD6EP72", "split"],
 };
 
 /** The limits of the package's own: the supervisor's are those that count. */
@@ -60,6 +58,12 @@ const CSV =
 
 const loaded = new Map<string, Promise<Command>>();
 
+/** The package reads variables of the child's, which it may not. */
+async function withoutEnvironment(): Promise<void> {
+  const { default: process } = await import("node:process");
+  Object.defineProperty(process, "env", { value: {}, configurable: true });
+}
+
 export function justBash(
   directory: string,
 ): Map<string, (call: Call) => Promise<number>> {
@@ -68,6 +72,7 @@ export function justBash(
     programs.set(name, async (call) => {
       let command = loaded.get(name);
       if (command === undefined) {
+        if (loaded.size === 0) await withoutEnvironment();
         command = import(
           new URL(`dist/bundle/chunks/${file}.js`, directoryURL(directory)).href
         )
