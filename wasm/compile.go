@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ import (
 // compiled is what a compiler made of a program.
 type compiled struct {
 	module []byte
+	words  []byte // what the compiler said: warnings
 	took   time.Duration
 }
 
@@ -90,12 +92,12 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	case err != nil:
 		return made, nil, err
 	}
-	words, err := os.ReadFile(filepath.Join(dir, wordsName))
+	made.words, err = os.ReadFile(filepath.Join(dir, wordsName))
 	if err == nil {
 		made.module, err = os.ReadFile(filepath.Join(dir, moduleName))
 	}
-	if len(words) > 0 {
-		streams.Emit(job.Event{Kind: job.Stderr, Data: words})
+	if len(made.words) > 0 {
+		streams.Emit(job.Event{Kind: job.Stderr, Data: made.words})
 	}
 	made.took = time.Since(began)
 	return made, nil, err
@@ -136,10 +138,13 @@ func (e *Engine) compileIn(ctx context.Context, rt runtime, l language, p job.Pr
 	return result, nil
 }
 
+// placed matches a line of a compiler's that tells where something is: "./main.go:4:2: …".
+var placed = regexp.MustCompile(`^\S+:\d+:`)
+
 // firstError is the first line of a compiler's that tells of an error.
 func firstError(words string) string {
 	for line := range strings.Lines(words) {
-		if strings.Contains(line, "error") {
+		if strings.Contains(line, "error") || placed.MatchString(line) && !strings.Contains(line, "warning") {
 			return strings.TrimSpace(line)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,10 @@ func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (j
 	}
 	result := e.runIn(ctx, w, l, p, r, streams)
 	result.Installing = made.took
+	if len(made.words) > 0 {
+		said := result.Errors()
+		said.Head = append(slices.Clone(made.words), said.Head...)
+	}
 	return result, nil
 }
 
