@@ -59,7 +59,10 @@ func TestPrograms(t *testing.T) {
 			return newTestEngine(t).Prepare(t.Context(), func(job.Event) {}, l.Name)
 		})
 	}
-	for _, file := range files {
+	for i, file := range files {
+		if left := leftToLong(i, file); left {
+			continue
+		}
 		name := job.Language(filepath.Base(filepath.Dir(file)))
 		t.Run(string(name)+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			prepare := prepared[name]
@@ -71,6 +74,23 @@ func TestPrograms(t *testing.T) {
 			runProgram(t, name, file)
 		})
 	}
+}
+
+// slow are the languages whose hello takes a second of processor time, or more.
+var slow = []string{"c", "cpp", "duckdb", "fsharp", "go", "postgresql", "r"}
+
+// leftToLong says that a program is left to `scripts/test --long`: two of three in the slow
+// languages, and with -short all but hello.
+func leftToLong(i int, file string) bool {
+	switch {
+	case cachetest.Long():
+		return false
+	case filepath.Base(file) == "hello.txtar":
+		return false
+	case testing.Short():
+		return true
+	}
+	return slices.Contains(slow, filepath.Base(filepath.Dir(file))) && i%3 != 0
 }
 
 func runProgram(t *testing.T, name job.Language, file string) {
