@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,16 +37,16 @@ var goToolchain string
 // toolchainKind is the cache's kind of what is built with tools of the machine's.
 const toolchainKind = "toolchain"
 
-// errNoToolchain says that a language's tools were not built. A program does not have them
+// noToolchain says that a language's tools were not built. A program does not have them
 // built: that runs programs of the machine's.
-var errNoToolchain = errors.New("Go's compiler is not here yet: `rillbox setup go` builds it with the Go of this machine (1.24 or later)")
+const noToolchain = "Go's compiler is not here yet: `rillbox setup go` builds it with the Go of this machine (1.24 or later)"
 
 // toolchain gives the directory of Go's tools; build has them built if they are not there.
 func (e *Engine) toolchain(ctx context.Context, emit func(job.Event), build bool) (string, error) {
 	key := "go " + goToolchain
 	if !build {
 		if !e.o.Cache.HasTree(toolchainKind, key) {
-			return "", &job.ProgramError{Text: errNoToolchain.Error()}
+			return "", &job.ProgramError{Text: noToolchain}
 		}
 		return e.o.Cache.GetTree(toolchainKind, key)
 	}

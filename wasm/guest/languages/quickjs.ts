@@ -464,6 +464,7 @@ const language: Language = {
       args: [],
       env: {},
       echo: false,
+      last: false,
     }))
       .unfinished(text),
 };
