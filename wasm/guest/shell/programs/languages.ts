@@ -318,34 +318,64 @@ for (const name of ["pip", "pip3", "uv"]) {
 }
 for (const name of ["npm", "pnpm", "yarn"]) languages[name] = npm;
 
-/** `sqlite3 [-csv …] FILE [SQL]` */
+const SQLITE_MODES =
+  /^(csv|json|column|box|markdown|line|list|table|html|tabs|ascii|quote)$/;
+
+/**
+ * What a call of `sqlite3` asks of its shell: commands that options stand for, and what is
+ * no option, the database's file and SQL. Without SQL, `input` is read.
+ */
+export async function sqliteScript(
+  args: string[],
+  input: () => Promise<string>,
+): Promise<{ file: string; script: string } | { unknown: string }> {
+  let mode = "list", headers: boolean | undefined;
+  const settings: string[] = [], commands: string[] = [], rest: string[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!, name = arg.replace(/^--?/, "");
+    if (!arg.startsWith("-") || arg === "-") rest.push(arg);
+    else if (SQLITE_MODES.test(name)) mode = name;
+    else if (name === "header" || name === "noheader") {
+      headers = name === "header";
+    } else if (name === "separator" || name === "nullvalue") {
+      settings.push(`.${name} ${JSON.stringify(args[++i] ?? "")}`);
+    } else if (name === "cmd") commands.push(args[++i] ?? "");
+    else if (name === "echo" || name === "bail") settings.push(`.${name} on`);
+    else if (!/^(batch|interactive|safe)$/.test(name)) return { unknown: arg };
+  }
+  const [file = ":memory:", ...sql] = rest;
+  commands.push(...(sql.length > 0 ? sql : [await input()]));
+  const script = commands.map((text) =>
+    /^\s*\.|;\s*$/.test(text) ? text + "\n" : text + ";\n"
+  ).join("");
+  // Columns are named where a mode draws them, else only if that is asked for.
+  const drawn = /^(\s*\.mode\s+)?(col|box|mark|table)/m;
+  if (!drawn.test(`${mode}\n${script}`)) headers ??= false;
+  if (headers !== undefined) {
+    settings.push(`.headers ${headers ? "on" : "off"}`);
+  }
+  return { file, script: [`.mode ${mode}`, ...settings, script].join("\n") };
+}
+
+/** `sqlite3 [OPTION…] [FILE [SQL…]]` */
 languages.sqlite3 = async (call) => {
-  const names = call.args.filter((a) => !a.startsWith("-")),
-    flags = call.args.filter((a) => a.startsWith("-"));
-  if (flags.includes("--version") || flags.includes("-version")) {
+  if (call.args.some((arg) => /^--?version$/.test(arg))) {
     await write(call, "SQLite 3\n");
     return 0;
   }
-  const [file = ":memory:", ...sql] = names;
-  const modes = flags.filter((f) =>
-    /^--?(csv|json|column|box|markdown|line|list|table|html|tabs|ascii)$/.test(
-      f,
-    )
-  ).map((f) => `.mode ${f.replace(/^-+/, "")}\n`).join("");
-  const headers = flags.some((f) => /^--?header$/.test(f))
-    ? ".headers on\n"
-    : "";
-  const text = sql.length > 0
-    ? sql.join("\n")
-    : fromBytes(await readAll(call.stdin));
+  const asked = await sqliteScript(
+    call.args,
+    async () => fromBytes(await readAll(call.stdin)),
+  );
+  if ("unknown" in asked) {
+    warn(call, `unknown option: ${asked.unknown}`);
+    return 1;
+  }
+  const { file, script } = asked;
   const open = file === ":memory:"
     ? ""
     : `.open ${JSON.stringify(resolve(call.shell.cwd, file))}\n`;
-  return await ask(call, {
-    language: "sql",
-    code: open + (modes || ".mode list\n") + headers + text +
-      (/;\s*$/.test(text) || /^\s*\./.test(text) ? "\n" : ";\n"),
-  });
+  return await ask(call, { language: "sql", code: open + script });
 };
 languages.duckdb = async (call) =>
   await ask(call, {
