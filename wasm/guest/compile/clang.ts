@@ -56,6 +56,12 @@ const HEADERS =
   "stack stdexcept string string_view tuple type_traits unordered_map unordered_set utility " +
   "variant vector";
 const HEADER_PATH = "/made/headers.h";
+/** GCC's header of the whole library, which many programs include; libc++ has none. */
+const ALL_HEADERS =
+  "atomic bit cfloat charconv cinttypes concepts csignal ctime expected forward_list " +
+  "locale mutex new numbers print ranges ratio regex span system_error thread typeindex " +
+  "typeinfo valarray";
+const ALL_PATH = "/usr/include/c++/v1/bits/stdc++.h";
 /** Errors that a program may have only because it sees headers that it does not include. */
 const DOUBTFUL =
   /ambiguous|redefin|conflict|redeclar|different (kind|type|linkage)|PCH|AST file|overload|already/;
@@ -128,9 +134,10 @@ class Compiler {
     for (const name of ["librillbox.a", "libcxx.a"]) {
       mountFile(this.#tree, `${runtime}/${name}`, `/runtime/${name}`);
     }
-    const headers = HEADERS.split(" ").map((name) => `#include <${name}>\n`)
-      .join("");
-    this.#tree.set(HEADER_PATH, encoder.encode(headers));
+    const including = (names: string) =>
+      encoder.encode(names.replace(/(\S+) ?/g, "#include <$1>\n"));
+    this.#tree.set(HEADER_PATH, including(HEADERS));
+    this.#tree.set(ALL_PATH, including(`${HEADERS} ${ALL_HEADERS}`));
     if (made !== undefined) {
       mountFile(this.#tree, `${made}/${HEADER}`, `/made/${HEADER}`);
     }
