@@ -25,7 +25,7 @@ import {
 import { serve } from "../serve.ts";
 import { uncaught } from "./phperror.ts";
 import { Session, WARM } from "./phpsession.ts";
-import { isUnfinished, scriptOf } from "./phptext.ts";
+import { isUnfinished, programOf, scriptOf } from "./phptext.ts";
 
 /** The module that holds PHP, as far as it is used. */
 interface PHP {
@@ -242,7 +242,7 @@ async function run(program: Program, host: Host): Promise<number> {
   const isCell = start.session;
   const code = isCell
     ? scriptOf(program.code, program.echo)
-    : withoutFirstComment(program.code);
+    : programOf(withoutFirstComment(program.code));
   now = { host, file: program.file, code: encoder.encode(code) };
   said.clear();
   if (broken) {

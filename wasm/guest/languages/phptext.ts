@@ -4,6 +4,11 @@
  * @module
  */
 
+/** A program without any of PHP's tags is PHP, unless it begins as HTML does. */
+export function programOf(code: string): string {
+  return /<\?|^\s*</.test(code) ? code : `<?php ${code}`;
+}
+
 /** Makes a cell a script: its value, if it is an expression, is shown. */
 export function scriptOf(cell: string, echo: boolean): string {
   const code = cell.trim();

@@ -1,5 +1,5 @@
 import { uncaught } from "./phperror.ts";
-import { isUnfinished, scriptOf } from "./phptext.ts";
+import { isUnfinished, programOf, scriptOf } from "./phptext.ts";
 
 function assertEquals(actual: unknown, expected: unknown): void {
   const [a, b] = [Deno.inspect(actual), Deno.inspect(expected)];
@@ -92,4 +92,10 @@ Stack trace:
   );
   assertEquals(name("Fatal error: Cannot redeclare f() in x"), "FatalError");
   assertEquals(name("Warning: a Fatal error: b"), undefined);
+});
+
+Deno.test("a program without tags is PHP", () => {
+  assertEquals(programOf("echo 1;"), "<?php echo 1;");
+  assertEquals(programOf("a <?= 1 ?>"), "a <?= 1 ?>");
+  assertEquals(programOf("<p>text</p>"), "<p>text</p>");
 });
