@@ -307,5 +307,18 @@ module Kernel
     block
   end
   module_function :at_exit
+
+  [:"\x60", :system, :spawn, :exec, :fork].each do |name|
+    define_method(name) do |*|
+      raise NotImplementedError, "#{name}: no other program can be started here", caller(1)
+    end
+    module_function name
+  end
+end
+
+{ IO => :popen, Process => :spawn }.each do |where, name|
+  where.define_singleton_method(name) do |*|
+    raise NotImplementedError, "#{name}: no other program can be started here", caller(1)
+  end
 end
 `;
