@@ -125,8 +125,12 @@ func keep(out *runOutput, number int, media string, data []byte, files *runFiles
 // plain is a display as text, for those who see no pictures.
 func (d displayInfo) plain(number int) string {
 	for _, mime := range []string{"text/plain", "text/markdown", "application/json", "text/html"} {
-		if text := d.Text[mime]; text != "" {
+		text, is := d.Text[mime]
+		if text != "" {
 			return text
+		}
+		if is {
+			break // it was printed as well
 		}
 	}
 	types := append(slices.Sorted(maps.Keys(d.Text)), d.Types...)

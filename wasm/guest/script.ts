@@ -82,7 +82,7 @@ export class Script {
     if (this.#sink?.once) this.#to();
     if (this.#last) {
       host.value(this.#last.value());
-      host.display({ "text/html": this.#last.html() });
+      host.display({ "text/html": this.#last.html(), "text/plain": "" });
     }
     return exit;
   }

@@ -81,6 +81,9 @@ func (o *Output) showOne(g *Gallery, display job.Display) error {
 	}
 	for _, mime := range textForms {
 		if text, ok := display[mime]; ok {
+			if text == "" {
+				return nil // it was printed as well
+			}
 			defer o.End()
 			return o.write(os.Stdout, []byte(strings.TrimSuffix(text, "\n")+"\n"))
 		}

@@ -148,7 +148,7 @@ export class Shell {
     this.#once = undefined;
     if (this.#last) {
       this.#host.value(this.#last.value());
-      this.#host.display({ "text/html": this.#last.html() });
+      this.#host.display({ "text/html": this.#last.html(), "text/plain": "" });
     }
     return code;
   }
