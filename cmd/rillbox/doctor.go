@@ -110,8 +110,12 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 	checks := []check{{Name: "rillbox", Detail: version()}, a.examineCache(engines),
 		a.examineWall(), a.config.examineCgroups(launcher.OfferedCgroup(), sandbox.TellsCPU)}
 	checks = append(checks, shares...)
-	for _, t := range engines.Toolchains() {
+	for i, t := range engines.Toolchains() {
 		d := t.Describe()
+		if engineKinds[i].many {
+			checks = append(checks, examineLanguages(d)...)
+			continue
+		}
 		c := check{Name: job.Listed(job.LanguageNames(d.Languages), "and"), Detail: versions(d)}
 		if !d.Ready {
 			c.Problem, c.Lesser, c.Advice = "not set up yet", true, "the first program fetches what it needs; `rillbox setup` does it now"
@@ -126,6 +130,26 @@ func (a *app) examine(ctx context.Context) ([]check, error) {
 		}
 	}
 	return checks, nil
+}
+
+// examineLanguages says which of a toolchain's many languages are set up.
+func examineLanguages(d job.Description) (checks []check) {
+	var there []string
+	for _, l := range d.Languages {
+		if !slices.Contains(d.Missing, l.Name) {
+			there = append(there, string(l.Name)+" "+d.Versions[string(l.Name)])
+		}
+	}
+	if len(there) > 0 {
+		checks = append(checks, check{Name: "other languages", Detail: strings.Join(there, ", ")})
+	}
+	if len(d.Missing) > 0 {
+		checks = append(checks, check{
+			Name: "languages that are not set up", Problem: job.Listed(d.Missing, "and"), Lesser: true,
+			Advice: "the first program in one fetches what it needs; `rillbox setup NAME` does it now",
+		})
+	}
+	return checks
 }
 
 func (a *app) examineCache(engines *engines) check {

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 
 	"rillbox/cache/egress"
 	"rillbox/deno"
@@ -26,14 +29,17 @@ type engineKind struct {
 	name      string
 	languages []job.LanguageInfo
 	runtimes  string // what setup fetches
+	// many says that most people use few of its languages: each is set up when it is named
+	// or first used, and help lists them apart.
+	many bool
 	// open makes the engine with the options of all, of which it takes its own.
 	open func(pyodide.Options) (job.Toolchain, error)
 }
 
 var engineKinds = []engineKind{
-	{"deno", deno.Languages, "Deno", openDeno},
-	{"pyodide", pyodide.Languages, "Deno and Pyodide", openPyodide},
-	{"wasm", wasm.Languages, "what each is made of", openWasm},
+	{name: "deno", languages: deno.Languages, runtimes: "Deno", open: openDeno},
+	{name: "pyodide", languages: pyodide.Languages, runtimes: "Deno and Pyodide", open: openPyodide},
+	{name: "wasm", languages: wasm.Languages, runtimes: "built by setup", many: true, open: openWasm},
 }
 
 func openDeno(o pyodide.Options) (job.Toolchain, error) { return deno.New(o.Options) }
@@ -57,6 +63,16 @@ func (k engineKind) titles() string {
 func languages() (all []job.LanguageInfo) {
 	for _, kind := range engineKinds {
 		all = append(all, kind.languages...)
+	}
+	return all
+}
+
+// everyday are the languages that are set up without being named.
+func everyday() (all []job.LanguageInfo) {
+	for _, kind := range engineKinds {
+		if !kind.many {
+			all = append(all, kind.languages...)
+		}
 	}
 	return all
 }
@@ -135,20 +151,47 @@ func languageOfScript(code string) job.LanguageInfo {
 	return job.LanguageInfo{}
 }
 
-// languageChoice is the list of languages for help: "javascript or python (js, py)".
+// languageChoice is what help says of languages: "javascript, typescript, python or 20
+// others (`rillbox help languages`)".
 func languageChoice() string {
-	var short []string
-	for _, l := range languages() {
-		short = append(short, l.Aliases[0])
+	names := job.LanguageNames(everyday())
+	if others := len(languages()) - len(names); others > 0 {
+		return fmt.Sprintf("%s or %d others (see rillbox help languages)", strings.Join(names, ", "), others)
 	}
-	return fmt.Sprintf("%s (%s)", job.Listed(job.LanguageNames(languages()), "or"), strings.Join(short, ", "))
+	return job.Listed(names, "or")
 }
 
-// extensionList lists the extensions of all languages.
-func extensionList() string {
-	var list []string
-	for _, l := range languages() {
-		list = append(list, l.Extensions...)
+// newLanguagesTopic is a page of help: all languages.
+func newLanguagesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "languages",
+		Short: "The languages: their names, the extensions of their files, what is fetched",
+		Long:  languagesPage(),
 	}
-	return strings.Join(list, " ")
+}
+
+// languagesPage lists all languages.
+func languagesPage() string {
+	var page strings.Builder
+	page.WriteString(`A program's language is told by -l NAME, by its file's extension, or by its #! line.
+What a language is made of is fetched at its first run, or by rillbox setup NAME;
+from then on it needs no network. A star marks those that rillbox repl has.
+
+`)
+	table := tabwriter.NewWriter(&page, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tEXTENSIONS\tFETCHED\tALSO CALLED")
+	for _, kind := range engineKinds {
+		for _, l := range kind.languages {
+			star, fetched := "", kind.runtimes
+			if l.Prompt != "" {
+				star = "*"
+			}
+			if l.Size > 0 {
+				fetched = megabytes(l.Size)
+			}
+			fmt.Fprintf(table, "%s%s\t%s\t%s\t%s\n", l.Name, star, strings.Join(l.Extensions, " "), fetched, strings.Join(l.Aliases, ", "))
+		}
+	}
+	_ = table.Flush() // a Builder takes all
+	return page.String()
 }

@@ -1,7 +1,7 @@
 //go:build !windows
 
-// Command rillbox runs JavaScript, TypeScript and Python with any package, in a
-// sandbox, for a person at a terminal (`rillbox run`) and for an MCP client
+// Command rillbox runs JavaScript, TypeScript and Python with any package, and other
+// languages, in a sandbox, for a person at a terminal (`rillbox run`) and for an MCP client
 // (`rillbox serve`).
 //
 // This package is wiring: the table of settings (settings.go), the table of languages
@@ -127,13 +127,15 @@ func cancelOnQuit(cancel func()) {
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rillbox",
-		Short: "Run JavaScript, TypeScript and Python with any package, in a sandbox",
+		Short: "Run JavaScript, TypeScript and Python with any package, and other languages, in a sandbox",
 		Long: `Rillbox runs JavaScript, TypeScript and Python with packages from npm, JSR, URLs
-and the Python package index. Programs run in a sandbox that by default has no
-files, no network, no environment and no other programs. What ran once runs again
-without a network.`,
+and the Python package index, and bash, C, C++, SQL, R, Ruby and others with their
+standard libraries. Programs run in a sandbox that by default has no files, no
+network, no environment and no other programs. What ran once runs again without a
+network.`,
 		Example: `  rillbox run report.py                     a file; its packages are found by its imports
   rillbox run -l ts -c 'console.log(6 * 7)' code on the command line
+  rillbox run -l sh -c 'seq 3 | tac'        another language; it is fetched once
   rillbox repl                              Python, statement by statement
   rillbox serve                             MCP on stdio, for a chat or an agent
   rillbox setup                             fetch everything now, to be offline later
@@ -189,6 +191,7 @@ without a network.`,
 		newTokenCommand(a),
 		newVersionCommand(a),
 		newWhichCommand(a),
+		newLanguagesTopic(),
 	)
 	return root
 }

@@ -282,7 +282,7 @@ func mainFile(path string) (string, error) {
 			return filepath.Join(path, name), nil
 		}
 	}
-	return "", fmt.Errorf("%s is a directory without a main program: it would be one of %s", path, strings.Join(names, ", "))
+	return "", fmt.Errorf("%s is a directory without a main program: it would be %s, or main or index with the extension of another language", path, strings.Join(names[:3], ", "))
 }
 
 // asked is what the command line says of packages.

@@ -69,11 +69,12 @@ What follows it are the program's arguments; flags of rillbox stand before it.
 Of a Jupyter notebook (FILE.ipynb) the cells are run one after the other, up to
 one that fails; --out FILE keeps the notebook with their outputs.
 
-The language is told by -l, by the file's extension:
-` + extensionList() + `, or by its #! line. Packages are found by the program's
-imports and fetched once; -p asks for more, or for certain versions. The program has no files, no network and
-no environment unless --permissions, DENO_PERMISSION_ARGS or
-PYODIDE_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
+The language is told by -l, by the file's extension or by its #! line; rillbox help
+languages lists all. Packages, of JavaScript, TypeScript and Python, are found by
+the program's imports and fetched once; -p asks for more, or for certain versions.
+The program has no files, no network and no environment unless --permissions or
+DENO_PERMISSION_ARGS, PYODIDE_PERMISSION_ARGS or (for all other languages)
+WASM_PERMISSION_ARGS grant them, or --workspace DIR gives it a directory: its
 current one, to read and write; with DIR:ro, to read only.
 
 What a program in a file imports from beside it, by a relative path or by the
@@ -101,6 +102,7 @@ Every setting that ` + "`rillbox config --help`" + ` lists is a flag here, such 
   rillbox run -l py -c 'print(input())' < notes.txt  code, and its standard input
   rillbox run npm:cowsay hello                       a package's command
   rillbox run -m json.tool < data.json               a module, as python -m does
+  rillbox run -l sh -c 'sort | uniq -c' < notes.txt  another language, fetched once
   rillbox run --check --watch main.ts                types first; again at each change
   rillbox run -p 'pandas<3' -p openpyxl report.py    packages beside those imported
   rillbox run --permissions '--allow-net=api.github.com' stars.ts

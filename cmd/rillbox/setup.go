@@ -18,15 +18,22 @@ import (
 func newSetupCommand(a *app) *cobra.Command {
 	var fetched []string
 	for _, kind := range engineKinds {
-		fetched = append(fetched, kind.runtimes+" for "+kind.titles())
+		if !kind.many {
+			fetched = append(fetched, kind.runtimes+" for "+kind.titles())
+		}
 	}
 	cmd := &cobra.Command{
 		Use:   "setup [LANG...]",
 		Short: "Fetch and prepare the languages, so that later runs need no network",
-		Long: `Fetch and prepare the languages named (default: all): ` + strings.Join(fetched, ", ") + `.
-Packages are fetched by the programs that use them, at their first run.`,
+		Long: `Fetch and prepare the languages named; without a name
+` + strings.Join(fetched, ", ") + `.
+Other languages are fetched when they are named here, or at their first run;
+rillbox help languages lists them, with how much that is. Go's compiler is built,
+with the Go of this machine. Packages are fetched by the programs that use them, at
+their first run.`,
 		Example: `  rillbox setup
-  rillbox setup python`,
+  rillbox setup python
+  rillbox setup bash sql r`,
 		RunE: a.setup,
 	}
 	a.config.bindFlags(cmd.Flags(), ofRun)
@@ -36,7 +43,7 @@ Packages are fetched by the programs that use them, at their first run.`,
 func (a *app) setup(cmd *cobra.Command, args []string) error {
 	var wanted []job.LanguageInfo
 	if len(args) == 0 {
-		wanted = slices.DeleteFunc(languages(), func(l job.LanguageInfo) bool { return l.Size > 0 })
+		wanted = everyday()
 	}
 	for _, name := range args {
 		l, err := languageNamed(name)
