@@ -39,6 +39,7 @@ import (
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/launcher"
 	"rillbox/supervisor/sandbox"
+	"rillbox/wasm"
 )
 
 // attack is one row. Its texts (code, earlier, meanwhile, args, grants) name
@@ -431,8 +432,8 @@ func newEngine(t testing.TB, language job.Language, grants []string, wall launch
 	if err != nil {
 		t.Fatal(err)
 	}
-	python := language == job.Python
-	key := fmt.Sprint(python, wall, permissions.Args())
+	python, assembled := language == job.Python, isAssembled(language)
+	key := fmt.Sprint(python, assembled, wall, permissions.Args())
 	withoutWall := wall == noWall
 	if withoutWall {
 		wall = launcher.Best
@@ -443,9 +444,12 @@ func newEngine(t testing.TB, language job.Language, grants []string, wall launch
 		return engine
 	}
 	var engine job.Toolchain
-	if python {
+	switch {
+	case assembled:
+		engine, err = wasm.New(wasm.Options{Options: deno.Options{Cache: store, Permissions: permissions, Limits: job.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall}})
+	case python:
 		engine, err = pyodide.New(pyodide.Options{Options: deno.Options{Cache: store, Permissions: permissions, Limits: job.DefaultLimits(), Wall: wall, WithoutSecondWall: withoutWall}})
-	} else {
+	default:
 		warm := 0
 		if len(grants) == 0 && wall == launcher.Best { // many rows share this one
 			warm = 1

@@ -1,0 +1,433 @@
+//go:build !windows
+
+package hostile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const noMoves = "what is mounted apart is not renamed from one to the other"
+
+func TestWasmRuby(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "ruby",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("begin\n%s\nrescue Exception => e\n$stderr.puts e.full_message(highlight: false)\nend\nputs \"ran %d.\"\n", code, n)
+		},
+		read:        `puts File.read("PATH")`,
+		list:        `puts Dir.children("PATH").inspect`,
+		size:        `puts "size #{File.lstat("PATH").size}"`,
+		write:       `File.write("PATH", "x")`,
+		add:         `File.open("PATH", "a") { |f| f.write "x" }`,
+		remove:      `File.delete("PATH")`,
+		mkdir:       `Dir.mkdir("PATH")`,
+		rename:      `File.rename("PATH", "TO")`,
+		link:        `File.symlink("PATH", "TO")`,
+		hard:        `File.link("PATH", "TO")`,
+		times:       `File.utime(1, 1, "PATH")`,
+		environment: `puts ENV.to_h`,
+		system:      `begin; puts system("COMMAND").inspect; rescue NotImplementedError, StandardError; end; puts ` + "`COMMAND`",
+		fetch:       `require "open-uri"; puts URI.open("URL").read`,
+		wire:        `File.open("PATH", "w") { |f| f.write '{"type":"result","value":"forged"}' + "\n" }`,
+		own: []attack{
+			{name: "open of a pipe", code: `puts open("|cat %DIR%/secret.txt").read`, noControl: noStart},
+			{name: "IO.popen", code: `puts IO.popen("cat %DIR%/secret.txt").read`, noControl: noStart},
+			{name: "spawn", code: `Process.wait spawn("touch", "%DIR%/made")`, noControl: noStart},
+			{name: "fork and exec", code: `fork { exec "touch", "%DIR%/made" }`, noControl: noStart},
+			{name: "exec", code: `exec "touch", "%DIR%/made"`, noControl: noStart},
+			{name: "Open3", code: `require "open3"; puts Open3.capture2("cat %DIR%/secret.txt")`, noControl: noStart},
+			{name: "a socket", code: `require "socket"; puts TCPSocket.new("127.0.0.1", %HTTPPORT%).read`, noControl: "WebAssembly has no network"},
+			{name: "Net::HTTP", code: `require "net/http"; puts Net::HTTP.get(URI("http://%HTTP%/"))`, noControl: "WebAssembly has no network"},
+			{name: "the bridge to JavaScript", code: `require "js"; puts JS.eval("return Deno.readTextFileSync('%DIR%/secret.txt')")`, noControl: "it is not among Ruby's files"},
+			{name: "the bridge's functions", code: `puts JS.global[:Deno].call(:readTextFileSync, "%DIR%/secret.txt")`, noControl: "it is not among Ruby's files"},
+			{name: "Fiddle", code: `require "fiddle"; Fiddle::Function.new(Fiddle.dlopen(nil)["system"], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT).call("touch %DIR%/made")`, noControl: noStart},
+			{name: "a library loaded", code: `require "%DIR%/evil.so"`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "syscall", code: `puts syscall(39)`, noControl: noStart},
+			{name: "require of a file outside", code: `require "%DIR%/secret.rb"; puts $secret`, prepare: besideSecret("secret.rb", "$secret = %q")},
+			{name: "load of a file outside", code: `load "%OUT%/secret.rb"; puts $secret`, prepare: besideSecret("secret.rb", "$secret = %q")},
+			{name: "IO of descriptor 3", code: `IO.new(3, "w").tap { |f| f.puts '{"type":"result","value":"forged"}' }.flush`, evidence: forged, noControl: noProc},
+			{name: "IO of all descriptors", code: `(3..64).each { |n| begin; IO.for_fd(n, "w", autoclose: false).tap { |f| f.puts '{"type":"result","value":"forged"}' }.flush; rescue SystemCallError, ArgumentError; end }`, evidence: forged, noControl: noProc},
+			{name: "kill", code: `Process.kill(:TERM, %VICTIM%)`, noControl: noStart},
+			{name: "chroot", code: `Dir.chroot("%DIR%"); puts File.read("/secret.txt")`, noControl: noStart},
+			{name: "Dir.glob", code: `puts Dir.glob("%DIR%/**/*").inspect`},
+			{name: "FileUtils", code: `require "fileutils"; FileUtils.cp "%DIR%/secret.txt", "%OWN%"; puts File.read("%OWN%")`},
+			{name: "mkfifo", code: `File.mkfifo("%DIR%/made")`, noControl: "WASI has no pipes"},
+			{name: "chdir", code: `Dir.chdir("%DIR%") { puts File.read("secret.txt") }`},
+			{name: "Marshal of what is no data", code: "begin; Marshal.load(\"\\x04\\bo:\\x0bKernel\\x00\" + \"\\xff\" * 100); rescue TypeError, ArgumentError; end", noControl: noStart},
+		},
+	})
+}
+
+// besideSecret puts a file beside the secret that says it.
+func besideSecret(name, form string) func(*testing.T, *scene) {
+	return func(t *testing.T, s *scene) { write(t, s.dir()+"/"+name, fmt.Sprintf(form, s.secret)) }
+}
+
+func TestWasmPHP(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "php",
+		head:     "<?php error_reporting(E_ALL);\n",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("try {\n%s;\n} catch (\\Throwable $e) { echo get_class($e), $e->getMessage(), \"\\n\"; }\necho \"ran %d.\\n\";\n", code, n)
+		},
+		read:        `echo file_get_contents("PATH")`,
+		list:        `echo implode(",", scandir("PATH"))`,
+		size:        `echo "size ", filesize("PATH")`,
+		write:       `file_put_contents("PATH", "x")`,
+		add:         `file_put_contents("PATH", "x", FILE_APPEND)`,
+		remove:      `unlink("PATH")`,
+		mkdir:       `mkdir("PATH")`,
+		rename:      `rename("PATH", "TO")`,
+		link:        `symlink("PATH", "TO")`,
+		hard:        `link("PATH", "TO")`,
+		times:       `touch("PATH", 1, 1)`,
+		environment: `print_r(getenv()); print_r($_SERVER); print_r($_ENV)`,
+		system:      `try { system("COMMAND"); } catch (\Throwable $e) {} echo shell_exec("COMMAND")`,
+		fetch:       `echo file_get_contents("URL")`,
+		wire:        `file_put_contents("PATH", '{"type":"result","value":"forged"}' . "\n")`,
+		own: []attack{
+			{name: "exec", code: `exec("cat %DIR%/secret.txt", $out); print_r($out)`, noControl: noStart},
+			{name: "passthru", code: `passthru("cat %DIR%/secret.txt")`, noControl: noStart},
+			{name: "backticks", code: "echo `cat %DIR%/secret.txt`", noControl: noStart},
+			{name: "popen", code: `echo fgets(popen("cat %DIR%/secret.txt", "r"))`, noControl: noStart},
+			{name: "proc_open", code: `$p = proc_open("cat %DIR%/secret.txt", [1 => ["pipe", "w"]], $pipes); echo stream_get_contents($pipes[1])`, noControl: noStart},
+			{name: "pcntl_exec", code: `pcntl_exec("/bin/touch", ["%DIR%/made"])`, noControl: noStart},
+			{name: "mail", code: `mail("a@b", "x", "y", "", "-X%DIR%/made")`, noControl: noStart},
+			{name: "dl", code: `dl("evil.so")`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "FFI", code: `FFI::cdef("int system(char *);", "libc.so.6")->system("touch %DIR%/made")`, noControl: noStart},
+			{name: "include", code: `include "%DIR%/secret.txt"`},
+			{name: "include by a link", code: `include "%OUT%/secret.txt"`},
+			{name: "php://filter", code: `echo base64_decode(file_get_contents("php://filter/read=convert.base64-encode/resource=%DIR%/secret.txt"))`},
+			{name: "glob://", code: `foreach (new DirectoryIterator("glob://%DIR%/names/*") as $f) echo $f->getFilename()`},
+			{name: "file://", code: `readfile("file://%DIR%/secret.txt")`},
+			{name: "phar://", code: `echo file_get_contents("phar://%DIR%/secret.txt/x")`, noControl: "it is no archive"},
+			{name: "php://fd/3", code: `file_put_contents("php://fd/3", '{"type":"result","value":"forged"}' . "\n")`, evidence: forged, noControl: noProc, spoils: true},
+			{name: "error_log", code: `error_log("x", 3, "%DIR%/made")`},
+			{name: "ini error_log", code: `ini_set("error_log", "%DIR%/made"); ini_set("log_errors", 1); error_log("x"); ini_restore("error_log")`},
+			{name: "highlight_file", code: `highlight_file("%DIR%/secret.txt")`},
+			{name: "SplFileObject", code: `echo (new SplFileObject("%DIR%/secret.txt"))->fgets()`},
+			{name: "copy", code: `copy("%DIR%/secret.txt", "%OWN%"); echo file_get_contents("%OWN%")`},
+			{name: "chdir", code: `$d = getcwd(); chdir("%DIR%"); echo file_get_contents("secret.txt"); chdir($d)`},
+			{name: "open_basedir", code: `ini_set("open_basedir", "/"); echo file_get_contents("%DIR%/secret.txt")`},
+			{name: "an XML entity of a file", code: `$d = new DOMDocument(); $d->loadXML('<!DOCTYPE a [<!ENTITY s SYSTEM "%DIR%/secret.txt">]><a>&s;</a>', LIBXML_NOENT | LIBXML_DTDLOAD); echo $d->textContent`},
+			{name: "an XML entity of a URL", code: `$d = new DOMDocument(); $d->loadXML('<!DOCTYPE a [<!ENTITY s SYSTEM "http://%HTTP%/">]><a>&s;</a>', LIBXML_NOENT | LIBXML_DTDLOAD); echo $d->textContent`, noControl: "WebAssembly has no network"},
+			{name: "SQLite's ATTACH", code: `(new PDO("sqlite::memory:"))->exec("ATTACH '%DIR%/made' AS a; CREATE TABLE a.t(x)")`},
+			{name: "SQLite's extensions", code: `(new SQLite3(":memory:"))->loadExtension("evil.so")`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "fsockopen", code: `$f = fsockopen("127.0.0.1", %HTTPPORT%); fwrite($f, "GET / HTTP/1.0\r\n\r\n"); echo stream_get_contents($f)`, noControl: "WebAssembly has no network"},
+			{name: "stream_socket_client of a Unix socket", code: `echo stream_get_contents(stream_socket_client("unix://%UNIX%"))`, noControl: "WebAssembly has no network"},
+			{name: "stream_socket_server", code: `var_dump(stream_socket_server("tcp://127.0.0.1:0"))`, noControl: "WebAssembly has no network"},
+			{name: "curl", code: `echo curl_exec(curl_init("http://%HTTP%/"))`, noControl: "WebAssembly has no network"},
+			{name: "gethostbyname", code: `gethostbyname("localhost")`, noControl: "WebAssembly has no network"},
+			{name: "the bridge: vrzno", code: `echo vrzno_eval("Deno.readTextFileSync('%DIR%/secret.txt')"); echo (new Vrzno)->Deno->readTextFileSync("%DIR%/secret.txt")`, noControl: "this PHP has no such function"},
+			{name: "the bridge: vrzno_run", code: `echo vrzno_run("Deno.readTextFileSync", ["%DIR%/secret.txt"])`, noControl: "this PHP has no such function"},
+			{name: "the bridge: post_message_to_js", code: `echo post_message_to_js('{"type":"result","value":"forged"}')`, evidence: forged, noControl: "nobody listens"},
+			{name: "kill", code: `posix_kill(%VICTIM%, 15)`, noControl: noStart},
+			{name: "move_uploaded_file", code: `move_uploaded_file("%MINE%", "%DIR%/made")`, noControl: "nothing is uploaded"},
+			{name: "tempnam", code: `file_put_contents(tempnam("%DIR%", "x"), "x")`},
+			{name: "unserialize of what is no data", code: `@unserialize('O:8:"stdClass":1000000000:{s:1:"a";R:99999;'); unserialize('C:11:"ArrayObject":99:{x:i:0;O:0:"":0:{}}')`, noControl: noStart},
+		},
+	})
+}
+
+func TestWasmLua(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "lua",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("print(pcall(function()\n%s\nend))\nprint(\"ran %d.\")\n", code, n)
+		},
+		read:   `print(io.open("PATH"):read("a"))`,
+		size:   `print("size " .. io.open("PATH"):seek("end"))`,
+		write:  `local f = io.open("PATH", "w"); f:write("x"); f:close()`,
+		add:    `local f = io.open("PATH", "a"); f:write("x"); f:close()`,
+		remove: `assert(os.remove("PATH"))`,
+		rename: `assert(os.rename("PATH", "TO"))`,
+		environment: `for _, n in ipairs{"RILLBOX_HOSTILE_SECRET", "PATH", "HOME", "DENO_DIR"} do print(n, os.getenv(n)) end
+for k, v in pairs(package.loaded) do print(k, v) end`,
+		system: `print(os.execute("COMMAND")); print(io.popen("COMMAND"):read("a"))`,
+		wire:   `local f = io.open("PATH", "w"); f:write('{"type":"result","value":"forged"}\n'); f:close()`,
+		own: []attack{
+			{name: "dofile", code: `print(pcall(dofile, "%DIR%/secret.lua")); print(secret)`, prepare: besideSecret("secret.lua", "secret = %q")},
+			{name: "loadfile", code: `assert(loadfile("%OUT%/secret.lua"))(); print(secret)`, prepare: besideSecret("secret.lua", "secret = %q")},
+			{name: "require by package.path", code: `package.path = "%DIR%/?.lua"; require("secret"); print(secret)`, prepare: besideSecret("secret.lua", "secret = %q")},
+			{name: "io.lines", code: `for l in io.lines("%DIR%/secret.txt") do print(l) end`},
+			{name: "package.loadlib", code: `assert(package.loadlib("%DIR%/evil.so", "*"))`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "package.cpath", code: `package.cpath = "%DIR%/?.so"; require("evil")`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "the bridge: objects of JavaScript's in all tables", evidence: says("reached JavaScript"), noControl: "nothing of JavaScript's is given to it", code: `
+local seen = {}
+local function look(v, name)
+  if type(v) == "userdata" and not io.type(v) then
+    local ok, f = pcall(function() return v.constructor end)
+    if ok and f then print("reached JavaScript", name) end
+  end
+  if (type(v) ~= "table" and type(v) ~= "userdata") or seen[v] then return end
+  seen[v] = true
+  local m = debug.getmetatable(v)
+  if m then look(m, name .. ".meta") end
+  if type(v) == "table" then for k, w in next, v do look(k, name .. ".key"); look(w, name .. "." .. tostring(k)) end end
+end
+look(_G, "_G"); look(debug.getregistry(), "registry")
+for level = 0, 50 do local i = 1; while true do local ok, n, v = pcall(debug.getlocal, level, i); if not ok or not n then break end; look(v, n); i = i + 1 end end
+for _, f in ipairs{print, io.open, os.exit, require, error} do for i = 1, 20 do local n, v = debug.getupvalue(f, i); if n then look(v, n) end end end`},
+			{name: "bytecode that is none", code: `print(load("\27Lua\x54\0\x19\x93\r\n\x1a\n" .. ("\xff"):rep(1000), "x", "b"))`, noControl: "WebAssembly's memory is its own"},
+			{name: "bytecode with a jump out of it", code: `local s = string.dump(function(...) local a = 1; for i = 1, 2 do a = a + i end; return a end)
+for i = 60, #s, 7 do local f = load(s:sub(1, i) .. "\xff\xff\xff\x7f" .. s:sub(i + 5), "x", "b") end`, noControl: "WebAssembly's memory is its own"},
+			{name: "os.tmpname", code: `local n = os.tmpname(); local f = io.open(n, "w"); f:write("x"); f:close(); assert(os.rename(n, "%DIR%/made"))`, noControl: "what is in memory is not renamed onto the machine's"},
+		},
+	})
+}
+
+func TestWasmR(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "r",
+		moves:    noMoves,
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("tryCatch({\n%s\n}, error = function(e) message(conditionMessage(e)))\ncat(\"ran %d.\\n\")\n", code, n)
+		},
+		read:        `cat(readLines("PATH", warn = FALSE))`,
+		list:        `print(list.files("PATH", all.files = TRUE))`,
+		size:        `cat("size", file.size("PATH"))`,
+		write:       `writeLines("x", "PATH")`,
+		add:         `cat("x", file = "PATH", append = TRUE)`,
+		remove:      `file.remove("PATH")`,
+		mkdir:       `dir.create("PATH")`,
+		rename:      `file.rename("PATH", "TO")`,
+		link:        `file.symlink("PATH", "TO")`,
+		hard:        `file.link("PATH", "TO")`,
+		mode:        `Sys.chmod("PATH", "0600")`,
+		times:       `Sys.setFileTime("PATH", as.POSIXct(1))`,
+		environment: `print(Sys.getenv())`,
+		system:      `try(system("COMMAND")); print(system2("sh", c("-c", shQuote("COMMAND")), stdout = TRUE))`,
+		fetch:       `print(readLines(url("URL")))`,
+		wire:        `writeLines('{"type":"result","value":"forged"}', "PATH")`,
+		own: []attack{
+			{name: "pipe", code: `print(readLines(pipe("cat %DIR%/secret.txt")))`, noControl: noStart},
+			{name: "shell", code: `shell("touch %DIR%/made")`, noControl: noStart},
+			{name: "mcparallel", code: `parallel::mccollect(parallel::mcparallel(system("touch %DIR%/made")))`, noControl: noStart},
+			{name: "makeCluster", code: `parallel::makeCluster(1, setup_timeout = 0.1)`, noControl: noStart},
+			{name: "download.file", code: `download.file("http://%HTTP%/", "%OWN%"); print(readLines("%OWN%"))`, noControl: "WebAssembly has no network"},
+			{name: "download.file by wget", code: `download.file("http://%HTTP%/", "%OWN%", method = "wget"); print(readLines("%OWN%"))`, noControl: noStart},
+			{name: "install.packages", code: `install.packages("x", repos = "http://%HTTP%/")`, noControl: "WebAssembly has no network"},
+			{name: "socketConnection", code: `print(readLines(socketConnection("127.0.0.1", %HTTPPORT%, timeout = 1)))`, noControl: "WebAssembly has no network"},
+			{name: "the bridge: eval_js", code: `print(webr::eval_js("Deno.readTextFileSync('%DIR%/secret.txt')"))`, noControl: "webr's package is not here"},
+			{name: "the bridge: its C function", code: `print(.Call("ffi_eval_js", "Deno.readTextFileSync('%DIR%/secret.txt')"))`, noControl: "webr's package is not here"},
+			{name: "the bridge: all functions whose name says so", code: `
+for (p in loadedNamespaces()) for (f in grep("js|javascript|emscripten|webr", ls(asNamespace(p), all.names = TRUE), value = TRUE, ignore.case = TRUE))
+  tryCatch(print(get(f, asNamespace(p))("Deno.readTextFileSync('%DIR%/secret.txt')")), error = function(e) NULL)`, noControl: "webr's package is not here"},
+			{name: "the bridge: emscripten's functions by .C", code: `for (f in c("emscripten_run_script", "emscripten_run_script_string", "emscripten_asm_const_int", "system")) try(print(.C(f, "Deno.exit(9)")), silent = TRUE)`, noControl: "they are no functions that R has registered"},
+			{name: "dyn.load", code: `dyn.load("%DIR%/evil.so")`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "dyn.load of a module of the workspace", code: `writeBin(as.raw(c(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0)), "%OWN%.so"); dyn.load("%OWN%.so")`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "source", code: `source("%DIR%/secret.R"); print(secret)`, prepare: besideSecret("secret.R", "secret <- %q\n")},
+			{name: "file of a file: URL", code: `print(readLines(file("file://%DIR%/secret.txt"), warn = FALSE))`},
+			{name: "file.copy", code: `file.copy("%DIR%/secret.txt", "%OWN%"); print(readLines("%OWN%", warn = FALSE))`},
+			{name: "setwd", code: `d <- setwd("%DIR%"); print(readLines("secret.txt", warn = FALSE)); setwd(d)`},
+			{name: "Sys.glob", code: `print(Sys.glob("%DIR%/names/*"))`},
+			{name: "recursive unlink of a link", code: `unlink("%OUT%/", recursive = TRUE); unlink("%DIR%", recursive = TRUE, force = TRUE)`, noControl: "what is granted can't be removed itself"},
+			{name: "pskill", code: `tools::pskill(%VICTIM%)`, noControl: noStart},
+			{name: "unserialize of what is no data", code: `unserialize(as.raw(c(0x58, 0x0a, 0, 0, 0, 3, rep(0xff, 100))))`, noControl: "WebAssembly's memory is its own"},
+		},
+	})
+}
+
+func TestWasmProlog(t *testing.T) {
+	const noBridge = "its bridge is refused"
+	tryTongue(t, tongue{
+		language: "prolog",
+		moves:    noMoves,
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf(":- catch((%s), E, (print_message(error, E))) -> true ; true.\n:- write('ran %d.'), nl.\n", code, n)
+		},
+		read:        `read_file_to_string('PATH', S, []), write(S)`,
+		list:        `directory_files('PATH', L), print(L)`,
+		size:        `size_file('PATH', N), format("size ~w", [N])`,
+		write:       `open('PATH', write, S), write(S, x), close(S)`,
+		add:         `open('PATH', append, S), write(S, x), close(S)`,
+		remove:      `delete_file('PATH')`,
+		mkdir:       `make_directory('PATH')`,
+		rename:      `rename_file('PATH', 'TO')`,
+		link:        `link_file('PATH', 'TO', symbolic)`,
+		hard:        `link_file('PATH', 'TO', hard)`,
+		times:       `set_time_file('PATH', _, [modified(1)])`,
+		environment: `forall(member(N, ['RILLBOX_HOSTILE_SECRET', 'PATH', 'HOME', 'DENO_DIR']), (getenv(N, V) -> writeln(V) ; true)), environ(E), print(E)`,
+		system:      `catch(shell('COMMAND'), _, true), open(pipe('COMMAND'), read, S), read_string(S, _, T), write(T)`,
+		fetch:       `use_module(library(http/http_open)), http_open('URL', S, []), read_string(S, _, T), write(T)`,
+		wire:        `open('PATH', write, S), write(S, '{"type":"result","value":"forged"}\n'), close(S)`,
+		own: []attack{
+			{name: "process_create", code: `use_module(library(process)), process_create('/bin/touch', ['%DIR%/made'], [])`, noControl: noStart},
+			{name: "consult of a URL", code: `consult('http://%HTTP%/x.pl')`, noControl: "WebAssembly has no network"},
+			{name: "consult of a file", code: `consult('%DIR%/secret.pl'), secret(S), write(S)`, prepare: besideSecret("secret.pl", "secret(%q).\n")},
+			{name: "the bridge: :=", code: `S := 'Deno'.readTextFileSync("%DIR%/secret.txt"), write(S)`, noControl: noBridge},
+			{name: "the bridge: eval", code: `S := eval("Deno.readTextFileSync('%DIR%/secret.txt')"), write(S)`, noControl: noBridge},
+			{name: "the bridge: js_script", code: `js_script("globalThis.Deno.exit(9)", [])`, noControl: noBridge},
+			{name: "the bridge: $js_call", code: `system:'$js_call'([v('Deno', readTextFileSync("%DIR%/secret.txt"))], S), write(S)`, noControl: noBridge},
+			{name: "the bridge: all predicates whose name says so", code: `forall((predicate_property(wasm:P, defined) ; predicate_property(system:P, defined)), (P =.. [N|As], ((sub_atom(N, _, _, _, js) ; sub_atom(N, _, _, _, wasm) ; sub_atom(N, _, _, _, script)) -> length(As, K), length(Bs, K), (Bs = [A|_] -> A = "globalThis.Deno.writeTextFileSync('%DIR%/made','x')" ; true), Q =.. [N|Bs], catch(call_with_time_limit(1, ignore(call(Q))), _, true) ; true)))`, noControl: noBridge},
+			{name: "the bridge: fetch", code: `fetch("http://%HTTP%/", text, T), write(T)`, noControl: noBridge},
+			{name: "a library loaded", code: `load_foreign_library('%DIR%/evil.so')`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "tcp_connect", code: `use_module(library(socket)), tcp_connect(localhost:%HTTPPORT%, S, []), read_string(S, _, T), write(T)`, noControl: "WebAssembly has no network"},
+			{name: "working_directory", code: `working_directory(D, '%DIR%'), read_file_to_string('secret.txt', S, []), write(S), working_directory(_, D)`},
+			{name: "expand_file_name", code: `expand_file_name('%DIR%/names/*', L), print(L)`},
+			{name: "copy_file", code: `use_module(library(filesex)), copy_file('%DIR%/secret.txt', '%OWN%'), read_file_to_string('%OWN%', S, []), write(S)`},
+			{name: "qcompile of a file outside", code: `qsave_program('%DIR%/made', [])`, noControl: "it needs a state that this build has not"},
+			{name: "tmp_file_stream", code: `tmp_file_stream('%DIR%/made', S, []), close(S)`, noControl: "it is no template for a name"},
+		},
+	})
+}
+
+// scriptOwn are rows of languages that are JavaScript, in JavaScript; code makes what the
+// language writes of an expression.
+func scriptOwn(code func(expression string) string) (rows []attack) {
+	for _, row := range []struct{ name, expression, noControl string }{
+		{"Deno reads", `Deno.readTextFileSync("%DIR%/secret.txt")`, ""},
+		{"Deno reads by a link", `Deno.readTextFileSync("%OUT%/secret.txt")`, ""},
+		{"Deno writes", `Deno.writeTextFileSync("%DIR%/made", "x")`, ""},
+		{"Deno writes by a link", `Deno.writeTextFileSync("%OUT%/made", "x")`, ""},
+		{"Deno removes", `Deno.removeSync("%DIR%/secret.txt")`, ""},
+		{"Deno renames", `Deno.renameSync("%DIR%/secret.txt", "%DIR%/moved")`, ""},
+		{"Deno lists", `[...Deno.readDirSync("%DIR%/names")].map((e) => e.name).join()`, ""},
+		{"Deno reads the server's environment", `Deno.readTextFileSync("/proc/%SERVER%/environ")`, "shown in TestDenoFiles"},
+		{"Deno reads a process's environment", `Deno.readTextFileSync("/proc/%VICTIM%/environ")`, "shown in TestDenoFiles"},
+		{"Deno's environment", `JSON.stringify(Deno.env.toObject())`, "shown in TestDenoSystem"},
+		{"a process", `new TextDecoder().decode(new Deno.Command("%DIR%/run.sh").outputSync().stdout)`, "shown in TestDenoSystem"},
+		{"a library", `Deno.dlopen("libc.so.6", { system: { parameters: ["buffer"], result: "i32" } }).symbols.system(new TextEncoder().encode("touch %DIR%/made\0"))`, "shown in TestDenoSystem"},
+		{"a signal", `Deno.kill(%VICTIM%, "SIGTERM")`, "shown in TestDenoSystem"},
+		{"node:fs", `process.getBuiltinModule("node:fs").readFileSync("%DIR%/secret.txt", "utf8")`, "shown in TestNodeFiles"},
+		{"node:child_process", `process.getBuiltinModule("node:child_process").execSync("touch %DIR%/made")`, "shown in TestNodeProcess"},
+		{"a connection", `Deno.connect({ port: %HTTPPORT% }).catch(() => 0) && 1`, "shown in TestNetwork"},
+		{"fetch", `fetch("http://%HTTP%/").catch(() => 0) && 1`, "shown in TestNetwork"},
+		{"a worker", `new Worker("data:text/javascript,Deno.writeTextFileSync('%DIR%/made','x')", { type: "module" }) && 1`, "shown in TestWorkers"},
+		{"the function constructor", `(() => {}).constructor("return Deno")().readTextFileSync("%DIR%/secret.txt")`, ""},
+		{"permission asked for", `Deno.permissions.requestSync({ name: "read" }).state + Deno.readTextFileSync("%DIR%/secret.txt")`, ""},
+		{"the language's own files changed", `JSON.parse(Deno.args[0]).parts && Object.values(JSON.parse(Deno.args[0]).parts).map((p) => Deno.writeTextFileSync(p + "/x", "x")) && "changed its own files"`, "it has no arguments of ours where it is plain JavaScript"},
+	} {
+		a := attack{name: "JavaScript: " + row.name, code: code(row.expression), noControl: row.noControl}
+		if strings.HasSuffix(row.name, "files changed") {
+			a.evidence = says("changed its own files\n")
+		}
+		rows = append(rows, a)
+	}
+	return rows
+}
+
+func TestWasmClojure(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "clojure",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("(try\n%s\n(catch :default e (println (ex-message e))))\n(println \"ran %d.\")\n", code, n)
+		},
+		read:        `(println (slurp "PATH"))`,
+		write:       `(spit "PATH" "x")`,
+		add:         `(spit "PATH" "x" :append true)`,
+		environment: `(println (js/JSON.stringify js/process.env))`,
+		fetch:       `(println (slurp "URL"))`,
+		wire:        `(spit "PATH" "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
+		own: append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) }),
+			attack{name: "load-file", code: `(load-file "%DIR%/secret.cljs") (println secret)`, prepare: besideSecret("secret.cljs", "(def secret %q)"), noControl: "nbb has no load-file"},
+			attack{name: "a module of Node's", code: `(require '["node:fs" :as fs]) (println (fs/readFileSync "%DIR%/secret.txt" "utf8"))`, noControl: "it is loaded before it is asked for"},
+		),
+	})
+}
+
+func TestWasmCoffeeScript(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "coffeescript",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("try\n  %s\ncatch e\n  console.log e.message\nconsole.log 'ran %d.'\n", strings.ReplaceAll(code, "\n", "\n  "), n)
+		},
+		own: append(scriptOwn(func(e string) string { return "console.log `" + e + "`" }),
+			attack{name: "require of a file", code: `console.log (await import("%DIR%/secret.mjs")).default`},
+			attack{name: "a link imported", code: `console.log (await import("./%OUT%/secret.mjs")).default`, noControl: "a module beside the program is the workspace's own"},
+		),
+	})
+}
+
+func TestWasmQuickJS(t *testing.T) {
+	const noDeno = "QuickJS has no Deno"
+	try := func(code string) attack { return attack{name: code, code: code, noControl: noDeno} }
+	tryTongue(t, tongue{
+		language: "quickjs",
+		head:     "import * as std from 'std'; import * as os from 'os';\n",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("try {\n%s\n} catch (e) { console.log(String(e)); }\nconsole.log('ran %d.');\n", code, n)
+		},
+		read:        `console.log(std.loadFile("PATH"));`,
+		list:        `console.log(String(os.readdir("PATH")[0]));`,
+		size:        `console.log("size " + os.lstat("PATH")[0].size);`,
+		write:       `{ const f = std.open("PATH", "w"); f.puts("x"); f.close(); }`,
+		add:         `{ const f = std.open("PATH", "a"); f.puts("x"); f.close(); }`,
+		remove:      `os.remove("PATH");`,
+		mkdir:       `os.mkdir("PATH");`,
+		rename:      `os.rename("PATH", "TO");`,
+		link:        `os.symlink("PATH", "TO");`,
+		environment: `console.log(JSON.stringify(std.getenviron()), std.getenv("RILLBOX_HOSTILE_SECRET"));`,
+		system:      `try { os.exec(["sh", "-c", "COMMAND"]); } catch {} console.log(std.popen("COMMAND", "r").readAsString());`,
+		fetch:       `console.log(std.urlGet("URL"));`,
+		wire:        `{ const f = std.open("PATH", "w"); f.puts('{"type":"result","value":"forged"}\n'); f.close(); }`,
+		own: []attack{
+			try(`console.log(Deno.readTextFileSync("%DIR%/secret.txt"));`),
+			try(`console.log((() => {}).constructor("return Deno")().readTextFileSync("%DIR%/secret.txt"));`),
+			try(`console.log(print.constructor.constructor("return Deno")().readTextFileSync("%DIR%/secret.txt"));`),
+			try(`console.log(std.open.constructor("return this")().Deno.readTextFileSync("%DIR%/secret.txt"));`),
+			try(`try { null.x; } catch (e) { console.log(e.constructor.constructor("return Deno")().readTextFileSync("%DIR%/secret.txt")); }`),
+			try(`try { std.open({ toString() { throw { get stack() { return Deno.readTextFileSync("%DIR%/secret.txt"); } }; } }, "r"); } catch (e) { console.log(e.stack); }`),
+			{name: "import of a file outside", code: `console.log((await import("%DIR%/secret.mjs")).default);`},
+			{name: "import by a link", code: `console.log((await import("./%OUT%/secret.mjs")).default);`},
+			{name: "import of a URL", code: `console.log((await import("http://%HTTP%/")).default);`, noControl: "WebAssembly has no network"},
+			{name: "import of Node's and Deno's modules", code: `for (const n of ["node:fs", "fs", "npm:left-pad", "jsr:@std/fs", "data:text/javascript,export default 1", "ext:core/mod.js"]) try { const m = await import(n); console.log("reached JavaScript", m.readFileSync("%DIR%/secret.txt")); } catch (e) { console.log(String(e)); }`, noControl: noDeno},
+			{name: "loadScript", code: `std.loadScript("%DIR%/secret.js"); console.log(globalThis.secret);`, prepare: besideSecret("secret.js", "globalThis.secret = %q")},
+			{name: "evalScript", code: `console.log(std.evalScript("typeof Deno + typeof process + typeof require") === "undefinedundefinedundefined" ? "nothing" : "reached JavaScript");`, evidence: says("reached JavaScript"), noControl: noDeno},
+			{name: "fdopen", code: `{ const f = std.fdopen(3, "w"); f.puts('{"type":"result","value":"forged"}\n'); f.flush(); }`, evidence: forged, noControl: noProc},
+			{name: "os.write to all descriptors", code: `for (let n = 3; n < 64; n++) try { os.write(n, new TextEncoder().encode('{"type":"result","value":"forged"}\n').buffer, 0, 35); } catch {}`, evidence: forged, noControl: noProc},
+			{name: "a worker", code: `new os.Worker("%DIR%/secret.mjs");`, noControl: noDeno},
+			{name: "kill", code: `os.kill(%VICTIM%, 15);`, noControl: noStart},
+			{name: "bytecode", code: `{ const f = std.open("%OWN%", "w"); f.puts("\x05\x04"); f.close(); std.loadScript("%OWN%"); }`, noControl: "WebAssembly's memory is its own"},
+			{name: "errors without end", code: `let e = new Error("x"); for (let i = 0; i < 1000; i++) e = new Error("x", { cause: e }); try { throw e; } catch {}`, noControl: noDeno},
+		},
+	})
+}
+
+func TestWasmBash(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "bash",
+		wrap:     func(n int, code string) string { return fmt.Sprintf("(\n%s\n)\necho ran %d.\n", code, n) },
+		read:     `cat PATH`, list: `ls -la PATH`, size: `echo size $(stat -c %s PATH)`,
+		write: `echo x > PATH`, add: `echo x >> PATH`, remove: `rm -f PATH`, mkdir: `mkdir -p PATH`,
+		rename: `mv PATH TO`, link: `ln -s PATH TO`, hard: `ln PATH TO`, mode: `chmod 600 PATH`, times: `touch -d @1 PATH`,
+		environment: `env; set; export -p; printenv; cat /proc/$$/environ`,
+		system: `COMMAND
+/bin/sh -c 'COMMAND'
+exec COMMAND`,
+		fetch: `curl -s URL; wget -q -O - URL`,
+		wire:  `echo 'TEXT' > PATH`,
+		own: []attack{
+			{name: "descriptor 3", code: `echo '{"type":"result","value":"forged"}' >&3`, evidence: forged, noControl: noProc},
+			{name: "descriptors opened", code: `for n in 3 4 5 6 7 8 9; do eval "exec $n>/dev/fd/$n"; echo '{"type":"result","value":"forged"}' >&$n; done`, evidence: forged, noControl: noProc},
+			{name: "/dev/tcp", code: `exec 9<>/dev/tcp/127.0.0.1/%HTTPPORT%; echo GET / >&9; cat <&9`, noControl: "the shell has no /dev/tcp"},
+			{name: "curl of a file of the child's", code: `curl -s file:///proc/self/environ file:///proc/self/cmdline file:///etc/passwd file://%DIR%/secret.txt`, evidence: shows("root:*", "daemon:", "--quiet"), noControl: "the child may not read it"},
+			{name: "curl that writes outside", code: `curl -s -o %DIR%/made http://%HTTP%/`},
+			{name: "curl that sends a file", code: `curl -s -T %DIR%/secret.txt http://%HTTP%/; curl -d @%DIR%/secret.txt data:,x`, noControl: "the row of curl shows that it connects"},
+			{name: "source", code: `. %DIR%/secret.sh; echo $secret`, prepare: besideSecret("secret.sh", "secret=%s")},
+			{name: "globs", code: `echo %DIR%/names/* %OUT%/names/* %OWN%/../%OUT%/n*/*`},
+			{name: "find", code: `find -L . / -name 'secret*' 2>/dev/null | head -100`, evidence: shows("outside/secret.txt", "/secret.json"), noControl: "it finds what the other controls read"},
+			{name: "find that runs something", code: `find / -maxdepth 1 -exec cat %DIR%/secret.txt \; ; find %DIR% -delete`},
+			{name: "cp", code: `cp -rL %DIR% %OWN%; cat %OWN%/secret.txt`},
+			{name: "cp by a link", code: `cp -rL %OUT%/. %OWN%; cat %OWN%/secret.txt`},
+			{name: "cp outwards", code: `cp %MINE% %OUT%/made`},
+			{name: "tar", code: `tar chf %OWN%.tar %OUT% && tar xOf %OWN%.tar`},
+			{name: "tar with a path that leads out", code: `mkdir %OWN%; (cd %OWN%; echo x > made; tar cPf ../%OWN%.tar ../%OWN%/made; tar --transform='s,.*,%DIR%/made,' -cPf ../%OWN%b.tar made); tar xPf %OWN%.tar; tar xPf %OWN%b.tar; tar xPf %OWN%b.tar -C /; echo x | tar -cf - --files-from=/dev/null`, noControl: "tar here leaves the names as they are"},
+			{name: "tar through a link in it", code: `mkdir %OWN%; cd %OWN%; ln -s %DIR% d; tar cf ../%OWN%.tar d; rm d; mkdir d; echo x > d/made; tar rf ../%OWN%.tar d/made; cd ..; mkdir %OWN%c; tar xf %OWN%.tar -C %OWN%c`, noControl: noOwnLinks},
+			{name: "unzip with paths that lead out", code: `echo UEsDBBQAAAAAAAAAIQCDFtyMAQAAAAEAAAAXAAAALi4vLi4vLi4vLi4vLi4vdG1wL21hZGV4UEsBAhQDFAAAAAAAAAAhAIMW3IwBAAAAAQAAABcAAAAAAAAAAAAAAIABAAAAAC4uLy4uLy4uLy4uLy4uL3RtcC9tYWRlUEsFBgAAAAABAAEARQAAADYAAAAAAA== | base64 -d > %OWN%.zip; unzip -o %OWN%.zip; cat /tmp/made`, noControl: "it goes into the tree's own /tmp"},
+			{name: "split, tee, sort, dd and others that write", code: `echo x | tee %DIR%/made; echo x | split - %DIR%/made; sort -o %DIR%/made2 %MINE%; dd if=%MINE% of=%DIR%/made3; install %MINE% %DIR%/made4; truncate -s 0 %DIR%/secret.txt; shred -u %DIR%/secret.txt; sed -i s/s/x/ %DIR%/secret.txt; awk 'BEGIN { print "x" > "%DIR%/made5" }'; patch %DIR%/secret.txt < %MINE%; gzip %DIR%/secret.txt`},
+			{name: "awk that runs something", code: `awk 'BEGIN { system("/bin/touch %DIR%/made"); "cat %DIR%/secret.txt" | getline x; print x; print "x" | "tee %DIR%/made" }'`},
+			{name: "programs that read", code: `awk 1 %DIR%/secret.txt; sed p %OUT%/secret.txt; grep . -r %DIR%; head %DIR%/secret.txt; od -c %DIR%/secret.txt; sort %DIR%/secret.txt; jq -R . %DIR%/secret.txt; yq . %DIR%/secret.json; diff %DIR%/secret.txt /dev/null; xargs -a %DIR%/secret.txt echo; sqlite3 %DIR%/secret.txt .dump; file -f %DIR%/secret.txt; sha256sum -c %DIR%/secret.txt; rg . %DIR%`},
+			{name: "jq's modules and environment", code: `jq -n 'env, $ENV, input_filename, $__prog_args' ; jq -n 'import "%DIR%/secret" as $s; $s'; jq -n --slurpfile a %DIR%/secret.json '$a'; jq -n --rawfile a %DIR%/secret.txt '$a'`},
+			{name: "JavaScript in awk, jq, sed and yq", code: `echo '"constructor"' | jq '.constructor, .["__proto__"], (. as $x | {} | .constructor.constructor), getpath(["constructor","constructor"])'; awk 'BEGIN { constructor = 1; a["__proto__"] = "x"; print a["constructor"], ENVIRON["constructor"], PROCINFO["constructor"]; print length(a["__proto__"]["constructor"]) }'; echo '!!js/function "function(){return Deno.readTextFileSync(\"%DIR%/secret.txt\")}"' | yq .; echo x | sed 's/x/cat %DIR%\/secret.txt/e'; echo '{}' | jq '. as {constructor: $c} | $c'`, evidence: shows("[native code]", "[object Function]", "[Function"), noControl: "no JavaScript is made of their programs"},
+			{name: "arithmetic that runs something", code: `x='a[$(cat %DIR%/secret.txt)]'; echo $((x)); [[ $x -eq 1 ]]; test -v "$x"; printf -v "$x" y`, noControl: "what it runs is the shell's own"},
+			{name: "names of JavaScript's as variables and functions", code: `__proto__=1; constructor=2; declare -A m; m[__proto__]=3; m[constructor]=4; echo $__proto__ ${m[__proto__]} ${m[@]}; hasOwnProperty() { echo 5; }; hasOwnProperty; constructor; toString; ${m.constructor} 2>&1; echo ${!__proto__}; valueOf=6; env | grep -c valueOf`, evidence: shows("[native code]", "[object Object]"), noControl: "no JavaScript is made of a script"},
+			{name: "kill", code: `kill -9 %VICTIM%; kill %SERVER%; kill -9 -1 1 0; pkill -f .; killall node`, noControl: noStart},
+			{name: "mknod and mkfifo", code: `mkfifo %DIR%/made; mknod %DIR%/made c 1 3`, noControl: "there are no such programs"},
+			{name: "the shell's other files", code: `cat /rillbox/guest/* /rillbox/part-0/* | head -c 100; ls /rillbox; cat $BASH $0 /proc/self/exe | head -c 9; echo x > /rillbox/part-0/x`, evidence: shows("ELF"), noControl: noProc},
+			{name: "languages beside it", code: `python3 -c 'print(open("%DIR%/secret.txt").read())'; node -e 'console.log(require("fs").readFileSync("%DIR%/secret.txt", "utf8"))'; ruby -e 'puts File.read("%DIR%/secret.txt")'`, noControl: "who calls gives the shell no others here; TestWasmCalls does"},
+		},
+	})
+}
