@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"rillbox/supervisor/job"
 )
 
 const noMoves = "what is mounted apart is not renamed from one to the other"
@@ -322,7 +324,6 @@ func TestWasmClojure(t *testing.T) {
 		fetch:       `(println (slurp "URL"))`,
 		wire:        `(spit "PATH" "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
 		own: append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) }),
-			attack{name: "load-file", code: `(load-file "%DIR%/secret.cljs") (println secret)`, prepare: besideSecret("secret.cljs", "(def secret %q)"), noControl: "nbb has no load-file"},
 			attack{name: "a module of Node's", code: `(require '["node:fs" :as fs]) (println (fs/readFileSync "%DIR%/secret.txt" "utf8"))`, noControl: "it is loaded before it is asked for"},
 		),
 	})
@@ -430,4 +431,151 @@ exec COMMAND`,
 			{name: "languages beside it", code: `python3 -c 'print(open("%DIR%/secret.txt").read())'; node -e 'console.log(require("fs").readFileSync("%DIR%/secret.txt", "utf8"))'; ruby -e 'puts File.read("%DIR%/secret.txt")'`, noControl: "who calls gives the shell no others here; TestWasmCalls does"},
 		},
 	})
+}
+
+func TestWasmSQLite(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "sql",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("%s\n.output\nSELECT 'ran %d.';\n", code, n)
+		},
+		read:  `SELECT CAST(readfile('PATH') AS TEXT);`,
+		write: `SELECT writefile('PATH', 'x');`,
+		wire:  `SELECT writefile('PATH', 'TEXT' || char(10));`,
+		system: `.shell COMMAND
+.system COMMAND`,
+		environment: `SELECT * FROM pragma_compile_options; PRAGMA data_store_directory; PRAGMA temp_store_directory;`,
+		own: []attack{
+			{name: "ATTACH of a file", code: "ATTACH '%DIR%/made' AS a; CREATE TABLE a.t(x); DETACH a;"},
+			{name: "ATTACH of a file by a link", code: "ATTACH '%OUT%/made' AS a; CREATE TABLE a.t(x); DETACH a;"},
+			{name: "ATTACH by a file: URI", code: "ATTACH 'file:%DIR%/made?mode=rwc' AS a; CREATE TABLE a.t(x); DETACH a;"},
+			{name: "ATTACH by another VFS", code: "ATTACH 'file:%DIR%/made?vfs=unix' AS a; CREATE TABLE a.t(x); DETACH a;", noControl: "this SQLite has no other"},
+			{name: "VACUUM INTO", code: "CREATE TABLE IF NOT EXISTS here(x); VACUUM INTO '%DIR%/made';"},
+			{name: ".output", code: ".output %DIR%/made\nSELECT 'x';"},
+			{name: ".once by a link", code: ".once %OUT%/made\nSELECT 'x';"},
+			{name: ".output to a pipe", code: ".output |touch %DIR%/made\nSELECT 'x';", noControl: noStart},
+			{name: ".once to an editor", code: ".once -e\nSELECT 'x';", noControl: noStart},
+			{name: ".read", code: ".read %DIR%/secret.sql", prepare: besideSecret("secret.sql", "SELECT '%s';")},
+			{name: ".read of a pipe", code: ".read '|cat %DIR%/secret.txt'", noControl: noStart},
+			{name: ".import", code: "CREATE TABLE imported%OWN%(x);\n.import %DIR%/secret.txt imported%OWN%\nSELECT * FROM imported%OWN%;"},
+			{name: ".import of a pipe", code: "CREATE TABLE piped%OWN%(x);\n.import '|cat %DIR%/secret.txt' piped%OWN%\nSELECT * FROM piped%OWN%;", noControl: noStart},
+			{name: ".backup and .save", code: ".backup %DIR%/made\n.save %DIR%/made2\n.clone %DIR%/made3", noControl: "the row of VACUUM INTO shows it"},
+			{name: ".load", code: ".load %DIR%/evil.so", noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "load_extension", code: "SELECT load_extension('%DIR%/evil.so');", noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "edit", code: "SELECT edit('x', 'touch %DIR%/made');", noControl: noStart},
+			{name: "fsdir", code: "SELECT name FROM fsdir('%DIR%/names');", noControl: "this SQLite has no such function"},
+			{name: "zipfile, csv and other modules", code: "CREATE VIRTUAL TABLE temp.v1 USING zipfile('%DIR%/made'); CREATE VIRTUAL TABLE temp.v2 USING csv(filename='%DIR%/secret.txt'); SELECT * FROM temp.v2; SELECT * FROM sqlite_dbpage LIMIT 1;", noControl: "this SQLite has no such modules"},
+			{name: "fts3_tokenizer by an address", code: "SELECT fts3_tokenizer('x', x'4141414141414141'); CREATE VIRTUAL TABLE temp.f USING fts3(a, tokenize=x);", noControl: "WebAssembly's memory is its own"},
+			{name: "a schema that is none", code: "PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES('table','x','x',99999,'CREATE TABLE x(a)'); PRAGMA writable_schema = RESET; SELECT * FROM x; DELETE FROM sqlite_master WHERE name = 'x';", noControl: "WebAssembly's memory is its own"},
+			{name: "PRAGMA journal and directories", code: "PRAGMA temp_store_directory = '%DIR%'; PRAGMA temp_store = FILE; CREATE TEMP TABLE big AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) SELECT randomblob(100) FROM n; DROP TABLE temp.big;", noControl: "this SQLite's temporary files are in memory"},
+			{name: ".cd", code: ".cd %DIR%\nSELECT CAST(readfile('secret.txt') AS TEXT);", noControl: "the shell refuses it"},
+			{name: ".open", code: ".open %DIR%/made\nCREATE TABLE t(x);\n.open :memory:"},
+			{name: ".dbinfo, .archive and others of the shell's", code: ".archive -c -f %DIR%/made main.sql\n.log %DIR%/made2\n.trace %DIR%/made3\n.testcase x\n.excel\n.www\n.recover", noControl: "the shell has none of them, or refuses them"},
+		},
+	})
+}
+
+func TestWasmDuckDB(t *testing.T) {
+	const noExtensions = "extensions would be fetched, which nothing here does"
+	tryTongue(t, tongue{
+		language: "duckdb",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("%s\nSELECT 'ran %d.';\n", code, n)
+		},
+		read:  `SELECT content FROM read_text('PATH');`,
+		list:  `SELECT * FROM glob('PATH/*');`,
+		write: `COPY (SELECT 'x') TO 'PATH' (FORMAT csv);`,
+		fetch: `SELECT * FROM read_csv('URL', header = false, columns = {'a': 'VARCHAR'});
+SELECT * FROM 'URL/x.csv';`,
+		wire:        `COPY (SELECT 'TEXT') TO 'PATH' (FORMAT csv, HEADER false, QUOTE '');`,
+		environment: `SELECT getenv('RILLBOX_HOSTILE_SECRET'); SELECT * FROM duckdb_settings();`,
+		own: []attack{
+			{name: "a CSV file", code: `SELECT * FROM read_csv('%DIR%/secret.txt', header = false);`},
+			{name: "read_blob", code: `SELECT content::VARCHAR FROM read_blob('%DIR%/secret.txt');`},
+			{name: "ATTACH", code: `ATTACH '%DIR%/made' AS a%OWN%; CREATE TABLE a%OWN%.t(x INT); DETACH a%OWN%;`},
+			{name: "ATTACH of a URL", code: `ATTACH 'http://%HTTP%/x.db' AS h; ATTACH 's3://x/y' AS s; ATTACH 'md:' AS m;`, noControl: noExtensions},
+			{name: "EXPORT DATABASE", code: `CREATE TABLE IF NOT EXISTS e(x INT); EXPORT DATABASE '%DIR%/made';`, noControl: "it makes a directory, which the runtime can't be asked for"},
+			{name: "INSTALL and LOAD", code: `INSTALL httpfs; LOAD httpfs; LOAD '%DIR%/evil.duckdb_extension'; FORCE INSTALL x FROM 'http://%HTTP%/';`, noControl: noExtensions},
+			{name: "LOAD behind a comment", code: `/* x */ LOAD '%DIR%/evil.duckdb_extension'; EXECUTE IMMEDIATE 'LOAD httpfs';`, noControl: noExtensions},
+			{name: "extensions loaded by themselves", code: `SET autoinstall_known_extensions = true; SET autoload_known_extensions = true; SET custom_extension_repository = 'http://%HTTP%/'; SET extension_directory = '%DIR%'; SELECT * FROM read_parquet('http://%HTTP%/x.parquet'); SELECT * FROM read_json('%DIR%/secret.json'); SET TimeZone = 'Europe/Berlin';`, noControl: noExtensions},
+			{name: "directories set", code: `SET temp_directory = '%DIR%/made'; SET home_directory = '%DIR%'; SET secret_directory = '%DIR%'; CREATE PERSISTENT SECRET s (TYPE s3); SET log_query_path = '%DIR%/made'; SET file_search_path = '%DIR%'; SELECT * FROM read_csv('secret.txt', header = false);`, noControl: "the runtime makes no directories, and the row of read_csv shows the rest"},
+			{name: "profiling to a file", code: `PRAGMA enable_profiling = 'json'; SET profiling_output = '%DIR%/made'; SELECT 1; PRAGMA disable_profiling;`, noControl: "it is written where the process ends"},
+			{name: "a query in DuckDB's own words for files", code: `FROM '%DIR%/names/*'; FROM 'file://%DIR%/secret.txt'; FROM '%OUT%/*.txt'; DESCRIBE '%DIR%/secret.json';`, noControl: "the row of read_csv shows that it reads"},
+			{name: "COPY to a partitioned directory", code: `COPY (SELECT 1 AS a, 2 AS b) TO '%DIR%/made' (FORMAT csv, PARTITION_BY (a));`, noControl: "it makes a directory, which the runtime can't be asked for"},
+			{name: "the bridge: files and URLs that the package registers", code: `SELECT * FROM 'blob:x'; SELECT * FROM 'opfs://x'; SELECT * FROM 'buffer://x'; SELECT * FROM '__duckdb__x'; SELECT content FROM read_text('data:text/plain,x');`, noControl: "the runtime is ours, and has none of them"},
+			{name: "the bridge: functions of JavaScript's", code: `SELECT function_name FROM duckdb_functions() WHERE function_name LIKE '%js%' AND function_name LIKE '%eval%'; SELECT udf('x'); CREATE FUNCTION f AS 'Deno.readTextFileSync("%DIR%/secret.txt")' LANGUAGE js;`, noControl: "DuckDB has no such functions"},
+			{name: ".import", code: `CREATE TABLE i%OWN%(x VARCHAR);
+.import %DIR%/secret.txt i%OWN%
+SELECT * FROM i%OWN%;`},
+			{name: ".import of JSON", code: `.import %DIR%/secret.json j%OWN%
+SELECT * FROM j%OWN%;`},
+			{name: ".read", code: ".read %DIR%/secret.sql", prepare: besideSecret("secret.sql", "SELECT '%s';")},
+			{name: ".shell and .output", code: ".shell touch %DIR%/made\n.system touch %DIR%/made\n.output |touch %DIR%/made\n.output", noControl: noStart},
+		},
+	})
+}
+
+func TestWasmPostgreSQL(t *testing.T) {
+	const inMemory = "PostgreSQL's files are in its own memory"
+	tryTongue(t, tongue{
+		language: "postgresql",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("%s\n\\o\nSELECT 'ran %d.';\n", code, n)
+		},
+		without:     inMemory,
+		read:        `CREATE TEMP TABLE %OWN%(x text); COPY %OWN% FROM 'PATH'; SELECT * FROM %OWN%; SELECT pg_read_file('PATH'); SELECT lo_import('PATH');`,
+		list:        `SELECT * FROM pg_ls_dir('PATH');`,
+		write:       `COPY (SELECT 'x') TO 'PATH'; SELECT lo_export(lo_from_bytea(0, 'x'), 'PATH');`,
+		wire:        `COPY (SELECT 'TEXT') TO 'PATH';`,
+		environment: `SELECT name, setting FROM pg_settings; SELECT current_setting('data_directory'), version();`,
+		system:      `CREATE TEMP TABLE %OWN%(x text); COPY %OWN% FROM PROGRAM 'COMMAND'; SELECT * FROM %OWN%; COPY (SELECT 1) TO PROGRAM 'COMMAND';`,
+		own: []attack{
+			{name: "\\copy from a file", code: `CREATE TEMP TABLE %OWN%(x text);
+\copy %OWN% FROM '%DIR%/secret.txt'
+SELECT * FROM %OWN%;`},
+			{name: "\\copy to a file", code: `\copy (SELECT 1) TO '%OUT%/made'`},
+			{name: "\\copy from a program", code: `CREATE TEMP TABLE %OWN%(x text);
+\copy %OWN% FROM PROGRAM 'cat %DIR%/secret.txt'
+SELECT * FROM %OWN%;`},
+			{name: "\\i and \\o", code: "\\i %DIR%/secret.sql\n\\o %DIR%/made\nSELECT 1;", prepare: besideSecret("secret.sql", "SELECT '%s';"), noControl: "shown in the other rows"},
+			{name: "\\! and \\o to a program", code: "\\! touch %DIR%/made\n\\o |touch %DIR%/made\nSELECT 1;\n\\setenv X y\n\\cd %DIR%"},
+			{name: "a function of C's", code: `CREATE FUNCTION sys(cstring) RETURNS int AS '/lib/x86_64-linux-gnu/libc.so.6', 'system' LANGUAGE C STRICT; SELECT sys('touch %DIR%/made');`},
+			{name: "a function of C's in the module itself", code: `CREATE FUNCTION sys2(cstring) RETURNS int AS '$libdir/plpgsql', 'system' LANGUAGE C STRICT; CREATE FUNCTION js(cstring) RETURNS cstring AS 'plpgsql', 'emscripten_run_script_string' LANGUAGE C STRICT; SELECT js('Deno.exit(9)'); CREATE FUNCTION js2(cstring) RETURNS int AS 'emscripten_run_script' LANGUAGE internal; SELECT js2('Deno.exit(9)');`},
+			{name: "LOAD", code: `LOAD '%DIR%/evil.so'; LOAD '/dev/blob';`},
+			{name: "languages that are not trusted", code: `CREATE EXTENSION plpython3u; CREATE EXTENSION plperlu; CREATE EXTENSION plv8; DO $$ import os; os.system('touch %DIR%/made') $$ LANGUAGE plpython3u;`},
+			{name: "dblink and foreign data", code: `CREATE EXTENSION dblink; SELECT dblink_connect('host=127.0.0.1 port=%HTTPPORT%'); CREATE EXTENSION postgres_fdw; CREATE EXTENSION file_fdw; CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port=%HTTPPORT%' PUBLICATION p;`},
+			{name: "settings that name files and programs", code: `ALTER SYSTEM SET archive_command = 'touch %DIR%/made'; ALTER SYSTEM SET log_directory = '%DIR%'; ALTER SYSTEM SET local_preload_libraries = '%DIR%/evil'; SELECT pg_reload_conf(); SELECT pg_switch_wal(); SET dynamic_library_path = '%DIR%';`},
+			{name: "the package's own file for data", code: `COPY (SELECT 1) TO '/dev/blob'; CREATE TEMP TABLE b%OWN%(x text); COPY b%OWN% FROM '/dev/blob'; SELECT pg_read_binary_file('/dev/blob');`},
+			{name: "a tablespace", code: `CREATE TABLESPACE t LOCATION '%DIR%';`},
+			{name: "a signal", code: `SELECT pg_terminate_backend(%VICTIM%), pg_cancel_backend(%VICTIM%);`},
+			{name: "a procedure that calls JavaScript", code: `SELECT proname FROM pg_proc WHERE prosrc LIKE '%Deno%'; NOTIFY x, '{"type":"result","value":"forged"}'; LISTEN x; NOTIFY x, '{"type":"result","value":"forged"}';`, evidence: forged},
+		},
+	})
+}
+
+func TestWasmSass(t *testing.T) {
+	rows := func(s string) []attack {
+		return []attack{
+			{name: "a stylesheet outside", code: `@use "%DIR%/secret" as s%OWN%` + s, prepare: besideSecret("secret.scss", "a { b: '%s' }")},
+			{name: "a stylesheet by a link", code: `@use "%OUT%/secret" as s%OWN%` + s, prepare: besideSecret("secret.scss", "a { b: '%s' }")},
+			{name: "plain CSS outside", code: `@import "%DIR%/style"` + s, prepare: besideSecret("style.css", "a { b: '%s' }"), noControl: "the row before shows it"},
+			{name: "load-css", code: `@use "sass:meta" as m%OWN%` + s + "\n" + `@include m%OWN%.load-css("%DIR%/secret")` + s, prepare: besideSecret("secret.scss", "a { b: '%s' }"), noControl: "the row before shows it"},
+			{name: "a file: URL", code: `@use "file://%DIR%/secret" as f%OWN%` + s, prepare: besideSecret("secret.scss", "a { b: '%s' }"), noControl: "the row before shows it"},
+			{name: "a URL", code: `@use "http://%HTTP%/x.scss" as u%OWN%` + s, noControl: "WebAssembly has no network"},
+			{name: "a package", code: `@use "pkg:secret" as p%OWN%` + s, noControl: "there are no packages"},
+			{name: "/proc", code: `@use "/proc/self/environ" as e%OWN%` + s, noControl: noProc},
+			{name: "a data: URL", code: `@use "data:text/css,a{b:c}" as d%OWN%` + s, noControl: noProc},
+			{name: "names of JavaScript's", code: `@debug constructor("return Deno")` + s + "\n" + `@debug map-get((a: b), "__proto__"), inspect(get-function("if"))` + s, noControl: "functions of Sass's are none of JavaScript's", evidence: shows("[native code]", "[object")},
+		}
+	}
+	for language, end := range map[string]string{"scss": ";", "sass": ""} {
+		t.Run(language, func(t *testing.T) {
+			// Each is a program of its own: an error ends a stylesheet.
+			own := rows(end)
+			for i := range own {
+				own[i].language, own[i].workspace = job.Language(language), true
+			}
+			tryAlone(t, own)
+		})
+	}
 }

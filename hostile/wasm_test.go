@@ -345,3 +345,29 @@ func tryTongue(t *testing.T, l tongue) {
 		}
 	}
 }
+
+// tryAlone runs rows of languages whose error ends all, each as a program of its own.
+func tryAlone(t *testing.T, rows []attack) {
+	t.Helper()
+	needWall(t)
+	t.Parallel()
+	run := func(t *testing.T, a attack, level launcher.Level, grants ...string) (*scene, outcome) {
+		l := tongue{language: a.language, wrap: func(_ int, code string) string { return code }}
+		tr := l.try(t, []attack{a})
+		return tr.scenes[0], tr.run(t, l, tr.scenes[0].fill(grants), level, false)
+	}
+	for i, a := range rows {
+		t.Run(strings.ReplaceAll(a.name, "/", "|"), func(t *testing.T) {
+			if a.noControl == "" {
+				onceShown(t, func() {
+					s, o := run(t, a, noWall, "--allow-read=%DIR%", "--allow-write=%DIR%")
+					a.checkControl(t, s, o)
+				})
+			}
+			levels := (attack{workspace: true}).levels(false)
+			level := levels[i%len(levels)]
+			s, o := run(t, a, level)
+			a.checkBounded(t, level, s, o)
+		})
+	}
+}
