@@ -324,7 +324,6 @@ func TestWasmClojure(t *testing.T) {
 		fetch:       `(println (slurp "URL"))`,
 		wire:        `(spit "PATH" "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
 		own: append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) }),
-			attack{name: "a module of Node's", code: `(require '["node:fs" :as fs]) (println (fs/readFileSync "%DIR%/secret.txt" "utf8"))`, noControl: "it is loaded before it is asked for"},
 		),
 	})
 }
@@ -414,7 +413,7 @@ exec COMMAND`,
 			{name: "cp", code: `cp -rL %DIR% %OWN%; cat %OWN%/secret.txt`},
 			{name: "cp by a link", code: `cp -rL %OUT%/. %OWN%; cat %OWN%/secret.txt`},
 			{name: "cp outwards", code: `cp %MINE% %OUT%/made`},
-			{name: "tar", code: `tar chf %OWN%.tar %OUT% && tar xOf %OWN%.tar`},
+			{name: "tar", code: `cd %OUT% && tar cf - . | tar xOf -; cd /workspace; tar chf - %OUT% | tar xOf -`},
 			{name: "tar with a path that leads out", code: `mkdir %OWN%; (cd %OWN%; echo x > made; tar cPf ../%OWN%.tar ../%OWN%/made; tar --transform='s,.*,%DIR%/made,' -cPf ../%OWN%b.tar made); tar xPf %OWN%.tar; tar xPf %OWN%b.tar; tar xPf %OWN%b.tar -C /; echo x | tar -cf - --files-from=/dev/null`, noControl: "tar here leaves the names as they are"},
 			{name: "tar through a link in it", code: `mkdir %OWN%; cd %OWN%; ln -s %DIR% d; tar cf ../%OWN%.tar d; rm d; mkdir d; echo x > d/made; tar rf ../%OWN%.tar d/made; cd ..; mkdir %OWN%c; tar xf %OWN%.tar -C %OWN%c`, noControl: noOwnLinks},
 			{name: "unzip with paths that lead out", code: `echo UEsDBBQAAAAAAAAAIQCDFtyMAQAAAAEAAAAXAAAALi4vLi4vLi4vLi4vLi4vdG1wL21hZGV4UEsBAhQDFAAAAAAAAAAhAIMW3IwBAAAAAQAAABcAAAAAAAAAAAAAAIABAAAAAC4uLy4uLy4uLy4uLy4uL3RtcC9tYWRlUEsFBgAAAAABAAEARQAAADYAAAAAAA== | base64 -d > %OWN%.zip; unzip -o %OWN%.zip; cat /tmp/made`, noControl: "it goes into the tree's own /tmp"},
@@ -436,6 +435,7 @@ exec COMMAND`,
 func TestWasmSQLite(t *testing.T) {
 	tryTongue(t, tongue{
 		language: "sql",
+		head:     ".bail off\n",
 		wrap: func(n int, code string) string {
 			return fmt.Sprintf("%s\n.output\nSELECT 'ran %d.';\n", code, n)
 		},
@@ -505,8 +505,8 @@ SELECT * FROM 'URL/x.csv';`,
 			{name: "the bridge: files and URLs that the package registers", code: `SELECT * FROM 'blob:x'; SELECT * FROM 'opfs://x'; SELECT * FROM 'buffer://x'; SELECT * FROM '__duckdb__x'; SELECT content FROM read_text('data:text/plain,x');`, noControl: "the runtime is ours, and has none of them"},
 			{name: "the bridge: functions of JavaScript's", code: `SELECT function_name FROM duckdb_functions() WHERE function_name LIKE '%js%' AND function_name LIKE '%eval%'; SELECT udf('x'); CREATE FUNCTION f AS 'Deno.readTextFileSync("%DIR%/secret.txt")' LANGUAGE js;`, noControl: "DuckDB has no such functions"},
 			{name: ".import", code: `CREATE TABLE i%OWN%(x VARCHAR);
-.import %DIR%/secret.txt i%OWN%
-SELECT * FROM i%OWN%;`},
+.import %DIR%/secret.csv i%OWN%
+SELECT * FROM i%OWN%;`, prepare: besideSecret("secret.csv", "x\n%s\ny\n")},
 			{name: ".import of JSON", code: `.import %DIR%/secret.json j%OWN%
 SELECT * FROM j%OWN%;`},
 			{name: ".read", code: ".read %DIR%/secret.sql", prepare: besideSecret("secret.sql", "SELECT '%s';")},
