@@ -217,6 +217,10 @@ func (l tongue) try(t *testing.T, rows []attack) *trials {
 		t.Fatal(err)
 	}
 	var code strings.Builder
+	wrap := l.wrap
+	if l.ends {
+		wrap = func(int, string) string { return "" }
+	}
 	code.WriteString(l.head)
 	for i, a := range rows {
 		s := newScene(t, a)
@@ -230,7 +234,7 @@ func (l tongue) try(t *testing.T, rows []attack) *trials {
 		s.words["%OWN%"] = fmt.Sprintf("own%d", i)
 		s.words["%MINE%"] = fmt.Sprintf("mine%d", i)
 		write(t, filepath.Join(tr.workspace, s.words["%MINE%"]), "mine")
-		code.WriteString(l.wrap(i, s.fillText(a.code)))
+		code.WriteString(wrap(i, s.fillText(a.code)))
 		tr.scenes = append(tr.scenes, s)
 	}
 	code.WriteString(l.tail)
