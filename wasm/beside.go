@@ -72,7 +72,8 @@ func (s *session) call(clock *wire.CellClock, f wire.Frame, p job.Program, strea
 	if err != nil {
 		a.Stderr = append(a.Stderr, "rillbox: "+err.Error()+"\n"...)
 	}
-	go func() { _ = wire.WriteRequest(s.worker.Stdin(), map[string]any{"call": a}) }() // of a child that has ended, its frames tell
+	// A child that asks again and again without reading its answers waits here, until its time is up.
+	_ = wire.WriteRequest(s.worker.Stdin(), map[string]any{"call": a}) // of a child that has ended, its frames tell
 }
 
 func (s *session) beside(clock *wire.CellClock, asked call, p job.Program, streams job.Streams) (a answered, err error) {

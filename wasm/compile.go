@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"rillbox/deno/permission"
@@ -39,8 +40,9 @@ const (
 	wordsName    = "words" // what the compiler said beside
 	// maxModule is how large a module may be, in bytes: a request holds it in base64.
 	maxModule = 64 << 20
-	// maxSources bounds what a compiler gets of a workspace, in bytes.
-	maxSources = 16 << 20
+	// maxSources bounds what a compiler gets of a workspace, in bytes, and mostSources in files.
+	maxSources  = 16 << 20
+	mostSources = 10_000
 )
 
 // errCompile says that a compiler refused a program.
@@ -53,7 +55,8 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	if r.Files, err = withSources(r.Files, l, p.Workspace); err != nil {
 		return made, nil, err
 	}
-	text, err := json.Marshal(request{Code: r.Code, File: r.File, Files: r.Files})
+	r = request{Code: r.Code, File: r.File, Files: r.Files} // all that a compiler gets is in the key
+	text, err := json.Marshal(r)
 	if err != nil {
 		return made, nil, err
 	}
@@ -171,12 +174,12 @@ func withSources(files map[string][]byte, l language, workspace string) (map[str
 		case !d.Type().IsRegular() || !slices.Contains(l.sources, path.Ext(name)):
 			return nil
 		}
-		content, err := fs.ReadFile(root.FS(), name)
+		content, err := readSource(root, name, left+1)
 		if err != nil {
 			return nil
 		}
-		if left -= int64(len(content)); left < 0 {
-			return job.Refuse("the sources in the workspace have more than %d MiB: a program has its own directory, with its sources alone", maxSources>>20)
+		if left -= int64(len(content)); left < 0 || len(all) == mostSources {
+			return job.Refuse("the sources in the workspace have more than %d MiB, or are more than %d files: a program has its own directory, with its sources alone", maxSources>>20, mostSources)
 		}
 		all[path.Join(workspaceName, name)] = content
 		return nil
@@ -185,6 +188,20 @@ func withSources(files map[string][]byte, l language, workspace string) (map[str
 		all[name] = content
 	}
 	return all, err
+}
+
+// readSource reads most bytes of a file at the most: it may have a size beyond all memory.
+// What is no file by now, as programs work there meanwhile, is not waited for.
+func readSource(root *os.Root, name string, most int64) ([]byte, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
+	}
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // limitedBuffer holds what is written to it, up to a number of bytes.
