@@ -323,7 +323,7 @@ func TestWasmClojure(t *testing.T) {
 		environment: `(println (js/JSON.stringify js/process.env))`,
 		fetch:       `(println (slurp "URL"))`,
 		wire:        `(spit "PATH" "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
-		own:         append(scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) })),
+		own:         scriptOwn(func(e string) string { return fmt.Sprintf("(println (js/eval %q))", e) }),
 	})
 }
 
@@ -574,3 +574,38 @@ func TestWasmSass(t *testing.T) {
 		})
 	}
 }
+
+// native are the rows of C and C++; what a row does is a function's body. An error ends
+// nothing there.
+func native(language job.Language, head string) tongue {
+	const show = `{ char b[4096]; size_t n; FILE *f = fopen("PATH", "r"); if (f) { n = fread(b, 1, 4095, f); b[n] = 0; for (size_t i = 0; i < n; i++) putchar(b[i]); fclose(f); } else perror("PATH"); int d = open("PATH", O_RDONLY); if (d >= 0) { ssize_t m = read(d, b, 4095); if (m > 0) write(1, b, m); close(d); } }`
+	return tongue{
+		language: language,
+		head:     head + "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <fcntl.h>\n#include <unistd.h>\n#include <dirent.h>\n#include <errno.h>\n#include <sys/stat.h>\n#include <sys/time.h>\nextern char **environ;\nint main(void) { setvbuf(stdout, 0, _IOLBF, 4096);\n",
+		wrap:     func(n int, code string) string { return fmt.Sprintf("%s;\nprintf(\"\\nran %d.\\n\");\n", code, n) },
+		tail:     "return 0; }\n",
+		read:     show,
+		list:     `{ DIR *d = opendir("PATH"); struct dirent *e; if (d) { while ((e = readdir(d))) puts(e->d_name); closedir(d); } }`,
+		size:     `{ struct stat s; if (lstat("PATH", &s) == 0) printf("size %d", (int)s.st_size); }`,
+		write:    `{ FILE *f = fopen("PATH", "w"); if (f) { fputs("x", f); fclose(f); } }`,
+		add:      `{ FILE *f = fopen("PATH", "a"); if (f) { fputs("x", f); fclose(f); } }`,
+		remove:   `unlink("PATH")`, mkdir: `mkdir("PATH", 0777)`, rename: `rename("PATH", "TO")`, link: `symlink("PATH", "TO")`, hard: `link("PATH", "TO")`,
+		times:       `{ struct timespec t[2] = {{1, 0}, {1, 0}}; utimensat(AT_FDCWD, "PATH", t, 0); }`,
+		environment: `for (char **e = environ; *e; e++) puts(*e)`,
+		wire:        `{ FILE *f = fopen("PATH", "w"); if (f) { fputs("{\"type\":\"result\",\"value\":\"forged\"}\n", f); fclose(f); } }`,
+		own: []attack{
+			{name: "descriptors from 3 on", code: `for (int d = 3; d < 64; d++) { const char *s = "{\"type\":\"result\",\"value\":\"forged\"}\n"; write(d, s, strlen(s)); }`, evidence: forged, noControl: noProc},
+			{name: "descriptors' directories", code: `for (int d = 3; d < 16; d++) { int f = openat(d, "../../../../../../../../..%DIR%/secret.txt", O_RDONLY); char b[64]; if (f >= 0) { ssize_t n = read(f, b, 64); if (n > 0) write(1, b, n); close(f); } }`},
+			{name: "a path made after its check", code: `{ char p[200]; strcpy(p, "%MINE%"); access(p, 0); strcpy(p, "%DIR%/secret.txt"); int f = open(p, O_RDONLY); char b[64]; if (f >= 0) { ssize_t n = read(f, b, 64); if (n > 0) write(1, b, n); close(f); } }`},
+			{name: "#include of a file outside", code: "{\n#if __has_include(\"%DIR%/secret.h\")\n#include \"%DIR%/secret.h\"\nputs(secret);\n#endif\n}", prepare: besideSecret("secret.h", "const char *secret = %q;"), noControl: "the compiler has files of its own alone, whatever is granted"},
+			{name: "#include by a link", code: "{\n#if __has_include(\"%OUT%/secret.h\")\n#include \"%OUT%/secret.h\"\nputs(secret);\n#endif\n}", prepare: besideSecret("secret.h", "const char *secret = %q;"), noControl: "the compiler has files of its own alone, whatever is granted"},
+			{name: "__has_include of what the machine has", code: "{\n#if __has_include(\"/etc/passwd\") || __has_include(\"/proc/self/environ\") || __has_include(\"%DIR%/secret.txt\") || __has_include(\"%ROOT%/etc/passwd\")\nputs(\"the compiler sees it\");\n#endif\n}", evidence: shows("the compiler sees it"), noControl: "the compiler has files of its own alone, whatever is granted"},
+			{name: "__has_embed of what the machine has", code: "{\n#ifdef __has_embed\n#if __has_embed(\"/etc/passwd\") || __has_embed(\"%DIR%/secret.txt\")\nputs(\"the compiler sees it\");\n#endif\n#endif\n}", evidence: shows("the compiler sees it"), noControl: "the compiler has files of its own alone, whatever is granted"},
+			{name: "memory read from end to end", code: `{ const char *from = (const char *)1024; size_t n = __builtin_wasm_memory_size(0) * 65536; for (size_t i = 1024; i + 40 < n; i += 4) if (!memcmp(from - 1024 + i, "RILLBOX_HOSTILE_", 16)) { fwrite(from - 1024 + i, 1, 80, stdout); } }`, noControl: noServer},
+		},
+	}
+}
+
+func TestWasmC(t *testing.T) { tryTongue(t, native("c", "")) }
+
+func TestWasmCPP(t *testing.T) { tryTongue(t, native("cpp", "#include <iostream>\n")) }

@@ -151,6 +151,13 @@ class Compiler {
     try {
       return { code: runTool(this.#module, args, tree, hear), words };
     } catch (error) {
+      if (error instanceof RangeError) {
+        return {
+          code: 1,
+          words:
+            `${words}error: the compiler's stack is full: something in the program is nested too deep\n`,
+        };
+      }
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       if (!this.#trimmed) {
         return {
