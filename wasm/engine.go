@@ -137,9 +137,10 @@ func (e *Engine) Describe() job.Description {
 			missing = append(missing, l.Name)
 		}
 		if l.toolchain != "" {
-			if dir, err := e.toolchain(context.Background(), nil, false); err != nil {
+			if !e.o.Cache.HasTree(toolchainKind, goKey) {
 				missing = append(missing, l.Name)
-			} else {
+			}
+			if dir := e.knownPart(l, l.toolchain); dir != "" {
 				versions[string(l.Name)] = goVersion(dir)
 			}
 		}
@@ -153,6 +154,13 @@ func (e *Engine) Describe() job.Description {
 		Permissions: e.o.Permissions.Args(),
 		Wall:        e.walls.Around(e.o.Permissions),
 	}
+}
+
+// knownPart is the directory of a part of a language that a program was run in, else empty.
+func (e *Engine) knownPart(l language, name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known[l.Name].parts[name]
 }
 
 func (e *Engine) countWarm() (n int) {

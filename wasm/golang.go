@@ -34,6 +34,9 @@ var golang = language{
 //go:embed go-toolchain.sh
 var goToolchain string
 
+// goKey is the cache's key of the toolchain.
+var goKey = "go " + goToolchain
+
 // toolchainKind is the cache's kind of what is built with tools of the machine's.
 const toolchainKind = "toolchain"
 
@@ -43,14 +46,13 @@ const noToolchain = "Go's compiler is not here yet: `rillbox setup go` builds it
 
 // toolchain gives the directory of Go's tools; build has them built if they are not there.
 func (e *Engine) toolchain(ctx context.Context, emit func(job.Event), build bool) (string, error) {
-	key := "go " + goToolchain
 	if !build {
-		if !e.o.Cache.HasTree(toolchainKind, key) {
+		if !e.o.Cache.HasTree(toolchainKind, goKey) {
 			return "", &job.ProgramError{Text: noToolchain}
 		}
-		return e.o.Cache.GetTree(toolchainKind, key)
+		return e.o.Cache.GetTree(toolchainKind, goKey)
 	}
-	dir, _, err := e.o.Cache.Tree(ctx, toolchainKind, key, func(ctx context.Context, dir string) error {
+	dir, _, err := e.o.Cache.Tree(ctx, toolchainKind, goKey, func(ctx context.Context, dir string) error {
 		emit(job.Event{Kind: job.Stage, Text: "building Go's compiler, linker and standard library"})
 		cmd := exec.CommandContext(ctx, "bash", "-c", goToolchain, "go-toolchain", dir)
 		var words bytes.Buffer

@@ -31,6 +31,8 @@ type language struct {
 	// heap is how many bytes of WebAssembly's memory the runtime has at its start; 0 stands
 	// for some.
 	heap int64
+	// large says that a child which waits would take more memory than its start is worth.
+	large bool
 	// keepsState says that the cells of a session run in one process. Others keep files.
 	keepsState bool
 	// calls says that its programs may run programs in other languages; see beside.go.

@@ -60,7 +60,7 @@ func (e *Engine) part(ctx context.Context, name string, tell func(stage string, 
 			files[file] = []string{digest}
 		}
 		return e.o.Cache.Fetch(ctx, cache.Pinned{
-			Name: name + " " + p.Version, Files: files,
+			Name: fmt.Sprintf("%s %s (%.1f MB)", name, p.Version, float64(p.Size)/1e6), Files: files,
 			From: []cache.Origin{e.o.Cache.NPM(name, p.Version, egress.Source{SHA512: p.SHA512, MaxBytes: maxPart})},
 		}, dir, tell)
 	})

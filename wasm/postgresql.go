@@ -14,5 +14,6 @@ var postgresql = language{
 	flags:      []string{"--stack-size=4000"},
 	parts:      []string{"@electric-sql/pglite"},
 	heap:       256 << 20,
+	large:      true, // 670 MB
 	keepsState: true,
 }

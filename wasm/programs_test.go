@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"rillbox/cache"
 	"rillbox/cache/cachetest"
 	"rillbox/deno"
 	"rillbox/supervisor/job"
@@ -31,10 +32,15 @@ func TestMain(m *testing.M) {
 // newTestEngine makes an engine on the tests' cache, with programs' variables.
 func newTestEngine(t *testing.T, env ...string) *Engine {
 	t.Helper()
+	return newEngineOn(t, cachetest.Open(t), env...)
+}
+
+func newEngineOn(t *testing.T, c *cache.Cache, env ...string) *Engine {
+	t.Helper()
 	limits := job.DefaultLimits()
 	limits.Timeout, limits.MaxTimeout = 2*time.Minute, 5*time.Minute
 	limits.Stdout = 16 << 20
-	e, err := New(Options{deno.Options{Cache: cachetest.Open(t), Limits: limits, Env: env}})
+	e, err := New(Options{deno.Options{Cache: c, Limits: limits, Env: env}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +48,7 @@ func newTestEngine(t *testing.T, env ...string) *Engine {
 	return e
 }
 
-// TestPrograms runs the programs of testdata, a folder for each language. A file is a
+// TestPrograms runs the programs of testdata, a folder for each language, offline. A file is a
 // program with the files beside it: main.* is the program; args, stdin and env (lines) are
 // given to it; stdout is what it must print, each line of stderr what must be in its
 // standard error; status is how it must end ("failed 3"), error the error's name and what
@@ -128,7 +134,7 @@ func runProgram(t *testing.T, name job.Language, file string) {
 		t.Fatal("there is no main file")
 	}
 	p.Workspace, p.Args = dir, lines(given["args"])
-	e := newTestEngine(t, lines(given["env"])...)
+	e := newEngineOn(t, cachetest.OpenOffline(t), lines(given["env"])...)
 	result, err := e.Run(t.Context(), p, job.Streams{Stdin: strings.NewReader(given["stdin"]), Emit: func(job.Event) {}})
 	if err != nil {
 		t.Fatal(err)

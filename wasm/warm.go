@@ -30,7 +30,7 @@ func (e *Engine) ahead(l language) childOptions {
 // called when its run has ended, whatever the error.
 func (e *Engine) take(rt runtime, l language, o childOptions) (w *wire.Worker, ended func(), err error) {
 	ended = func() {}
-	if e.o.Warm > 0 && o.purpose() == e.ahead(l).purpose() {
+	if e.o.Warm > 0 && !l.large && o.purpose() == e.ahead(l).purpose() {
 		ok := false
 		if w, ok, ended = e.poolOf(l).Take(); ok {
 			return w, ended, nil

@@ -129,7 +129,7 @@ func newConfig() *config {
 	add("index_url", text(&c.Engine.IndexURL), "Python package index; empty means the one that pip is configured for")
 	add("pyodide_mirror", text(&c.Engine.Mirror), "URL or directory with the files of Pyodide's CDN, such as a full release's; empty means the CDN")
 	c.settings[len(c.settings)-1].was = "cdn_url"
-	add("warm", count(&c.Engine.Warm, 0, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, as many as were wanted at once; 0 to 16")
+	add("warm", count(&c.Engine.Warm, 0, mostWarm), "children that `serve` keeps started ahead at most, for Python (some 105 MB each) and for JavaScript (some 40 MB) each, and for the three other languages that were used last (40 to 300 MB) each, as many as were wanted at once; 0 to 16")
 	add("timeout", duration(&c.Limits.Timeout, 0), "time for a program that asks for none")
 	add("max_timeout", duration(&c.Limits.MaxTimeout, 0), "most time that a program may ask for")
 	add("cpu_time", duration(&c.Limits.CPUTime, 0), "processor time that a program, or a cell of a session, may use, waiting apart; 0 means as much as timeout lets it")
