@@ -132,8 +132,72 @@ async function input(
   return bytes.length === 0 ? undefined : bytes;
 }
 
+/**
+ * The program that `perl` is given as options (`-lane CODE`), and its arguments; undefined
+ * if it is none. Perl takes switches of its first line as those of its command line.
+ */
+export function perlProgram(
+  args: string[],
+): { code: string; args: string[] } | undefined {
+  const pieces: string[] = [], uses: string[] = [];
+  let switches = "", i = 0;
+  for (; i < args.length; i++) {
+    const arg = args[i]!;
+    if (arg === "--") {
+      i++;
+      break;
+    }
+    if (!/^-[^-]/.test(arg)) break;
+    for (let rest = arg.slice(1); rest !== "";) {
+      const letter = rest[0]!;
+      rest = rest.slice(1);
+      if (letter === "e" || letter === "E") {
+        if (letter === "E") uses.push("use feature ':all';");
+        const text = rest || args[++i];
+        if (text === undefined) return undefined;
+        pieces.push(text);
+        rest = "";
+      } else if (letter === "M" || letter === "m") {
+        const [name, names] = (rest || args[++i] || "").split("=");
+        uses.push(
+          `use ${name}${
+            names === undefined ? "" : ` split(/,/, q\0${names}\0)`
+          };`,
+        );
+        rest = "";
+      } else if (letter === "I") {
+        if (rest === "") i++;
+        rest = "";
+      } else if (letter === "F" || letter === "i") {
+        switches += ` -${letter}${rest}`;
+        rest = "";
+      } else if (letter === "0" || letter === "l") {
+        const digits = /^(x?[0-9a-f]*)/i.exec(letter === "0" ? rest : "")![0];
+        switches += ` -${letter}${digits}`;
+        rest = rest.slice(digits.length);
+      } else if ("npaws".includes(letter)) switches += ` -${letter}`;
+      else return undefined;
+    }
+  }
+  if (pieces.length === 0) return undefined;
+  const code = `#!/usr/bin/perl${switches}\n${uses.join(" ")}\n#line 1 "-e"\n${
+    pieces.join("\n")
+  }\n`;
+  return { code, args: args.slice(i) };
+}
+
 async function start(call: Call, form: Form): Promise<number> {
   const { args, shell } = call;
+  const perl = call.name === "perl" ? perlProgram(args) : undefined;
+  if (perl !== undefined) {
+    // A program around each line reads what it is given.
+    const reads = /^#!.* -[npa]/.test(perl.code) && perl.args.length === 0;
+    return await ask(
+      call,
+      { language: form.language, ...perl },
+      await input(call, reads ? "<>" : perl.code),
+    );
+  }
   const pieces: string[] = [];
   let i = 0, print = false;
   if (call.name === "deno") {

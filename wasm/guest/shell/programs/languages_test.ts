@@ -1,4 +1,4 @@
-import { sqliteScript } from "./languages.ts";
+import { perlProgram, sqliteScript } from "./languages.ts";
 
 function same(got: unknown, want: unknown) {
   const [g, w] = [JSON.stringify(got), JSON.stringify(want)];
@@ -39,4 +39,20 @@ Deno.test("options of sqlite3 have values", async () => {
     },
   );
   same(await sqliteScript(["-what", "a.db"], input), { unknown: "-what" });
+});
+
+Deno.test("perl's options become the first line of its program", () => {
+  same(perlProgram(["-pe", "s/a/b/", "x.txt"]), {
+    code: '#!/usr/bin/perl -p\n\n#line 1 "-e"\ns/a/b/\n',
+    args: ["x.txt"],
+  });
+  same(perlProgram(["-F,", "-lane", "print $F[0]", "--", "-x"]), {
+    code: '#!/usr/bin/perl -F, -l -a -n\n\n#line 1 "-e"\nprint $F[0]\n',
+    args: ["-x"],
+  });
+  same(perlProgram(["-i.bak", "-0777", "-Mstrict", "-e", "1", "-e", "2"]), {
+    code: '#!/usr/bin/perl -i.bak -0777\nuse strict;\n#line 1 "-e"\n1\n2\n',
+    args: [],
+  });
+  same(perlProgram(["x.pl", "-e", "1"]), undefined);
 });
