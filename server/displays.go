@@ -133,7 +133,8 @@ func (d displayInfo) plain(number int) string {
 			break // it was printed as well
 		}
 	}
-	types := append(slices.Sorted(maps.Keys(d.Text)), d.Types...)
+	types := slices.DeleteFunc(slices.Sorted(maps.Keys(d.Text)), func(media string) bool { return d.Text[media] == "" })
+	types = append(types, d.Types...)
 	for i, media := range types {
 		types[i] = job.ShowName(media)
 	}
