@@ -609,3 +609,88 @@ func native(language job.Language, head string) tongue {
 func TestWasmC(t *testing.T) { tryTongue(t, native("c", "")) }
 
 func TestWasmCPP(t *testing.T) { tryTongue(t, native("cpp", "#include <iostream>\n")) }
+
+func TestWasmPerl(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "perl",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("eval {\n%s;\n1 } or print \"$@\"; print \"\\n\", \"ran %d.\\n\";\n", code, n)
+		},
+		read:        `open(my $f, "<", "PATH") or die "$!"; print <$f>`,
+		list:        `opendir(my $d, "PATH") or die "$!"; print join(" ", readdir $d)`,
+		size:        `print "size ", (lstat "PATH")[7] // ""`,
+		write:       `open(my $f, ">", "PATH") or die "$!"; print $f "x"; close $f`,
+		add:         `open(my $f, ">>", "PATH") or die "$!"; print $f "x"; close $f`,
+		remove:      `unlink "PATH" or die "$!"`,
+		mkdir:       `mkdir "PATH" or die "$!"`,
+		rename:      `rename "PATH", "TO" or die "$!"`,
+		link:        `symlink "PATH", "TO" or die "$!"`,
+		hard:        `link "PATH", "TO" or die "$!"`,
+		times:       `utime 1, 1, "PATH" or die "$!"`,
+		environment: `print map { "$_=$ENV{$_}\n" } keys %ENV`,
+		system:      "eval { system(\"COMMAND\") }; print eval { `COMMAND` } // \"\"",
+		wire:        `open(my $f, ">", "PATH") or die "$!"; print $f '{"type":"result","value":"forged"}', "\n"; close $f`,
+		own: []attack{
+			{name: "open of a pipe", code: `open(my $f, "-|", "cat", "%DIR%/secret.txt") or die "$!"; print <$f>`, noControl: noStart},
+			{name: "open of two arguments", code: `open(my $f, "cat %DIR%/secret.txt|") or die "$!"; print <$f>`, noControl: noStart},
+			{name: "fork and exec", code: `my $p = fork; die "$!" unless defined $p; exec "touch", "%DIR%/made" if $p == 0`, noControl: noStart},
+			{name: "qx by glob", code: `print join " ", glob("%DIR%/names/*")`, noControl: "its own glob may not be there"},
+			{name: "syscall", code: `syscall(59, "/bin/touch")`, noControl: noStart},
+			{name: "descriptors", code: `for my $n (3 .. 20) { open(my $f, ">&=", $n) or next; print $f '{"type":"result","value":"forged"}', "\n"; close $f }`, evidence: forged, noControl: noProc},
+			{name: "a socket", code: `require IO::Socket::INET; my $s = IO::Socket::INET->new("127.0.0.1:%HTTPPORT%") or die "$!"; print <$s>`, noControl: "WebAssembly has no network"},
+			{name: "a socket of its own functions", code: `socket(my $s, 2, 1, 6) or die "$!"; connect($s, pack("S n C4 x8", 2, %HTTPPORT%, 127, 0, 0, 1)) or die "$!"`, noControl: "WebAssembly has no network"},
+			{name: "do of a file outside", code: `our $secret; do "%DIR%/secret.pl"; print $secret`, prepare: besideSecret("secret.pl", "our $secret = %q;")},
+			{name: "require by @INC", code: `our $secret; local @INC = ("%DIR%"); require "secret2.pl"; print $secret`, prepare: besideSecret("secret2.pl", "our $secret = %q; 1;")},
+			{name: "a library loaded", code: `require DynaLoader; DynaLoader::dl_load_file("%DIR%/evil.so") or die "none"`, noControl: "WebAssembly loads no libraries of the machine's"},
+			{name: "the bridge to JavaScript", code: `print eval { ZeroPerl::eval_js("Deno.readTextFileSync('%DIR%/secret.txt')") } // $@; for my $p (keys %main::) { next unless $p =~ /zero|js|host/i; print "$p\n"; for my $f (keys %{"main::$p"}) { print eval { &{"$p$f"}("Deno.readTextFileSync('%DIR%/secret.txt')") } // "" } }`, noControl: "nothing of JavaScript's is given to it"},
+			{name: "kill", code: `kill 15, %VICTIM%`, noControl: noStart},
+			{name: "chdir", code: `chdir "%DIR%" or die "$!"; open(my $f, "<", "secret.txt") or die "$!"; print <$f>; chdir "/workspace"`},
+			{name: "file tests", code: `print -e "%DIR%/secret.txt" ? "it is there" : "", -s _`, evidence: shows("it is there")},
+			{name: "pack of a pointer", code: `eval { print unpack("P32", pack("L!", 1024)) }`, noControl: "WebAssembly's memory is its own"},
+		},
+	})
+}
+
+func TestWasmScheme(t *testing.T) {
+	const noBridge = "BiwaScheme's bridges are not there"
+	tryTongue(t, tongue{
+		language: "scheme",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("(guard (e (#t (display (condition/report-string e)) (newline)))\n%s)\n(newline)(display \"ran %d.\")(newline)\n", code, n)
+		},
+		read:        `(display (call-with-input-file "PATH" read-line))`,
+		write:       `(call-with-output-file "PATH" (lambda (p) (display "x" p)))`,
+		remove:      `(delete-file "PATH")`,
+		environment: `(display (get-environment-variables))`,
+		wire:        `(call-with-output-file "PATH" (lambda (p) (display "{\"type\":\"result\",\"value\":\"forged\"}\n" p)))`,
+		own: []attack{
+			{name: "load", code: `(load "%DIR%/secret.scm") (display secret)`, prepare: besideSecret("secret.scm", "(define secret %q)"), noControl: "read shows that it is reached"},
+			{name: "file-exists?", code: `(if (file-exists? "%DIR%/secret.txt") (display "it is there"))`, evidence: shows("it is there")},
+			{name: "the bridge: js-eval", code: `(display (eval '(js-eval "Deno.readTextFileSync('%DIR%/secret.txt')") (interaction-environment)))`, noControl: noBridge},
+			{name: "the bridge: js-call", code: `(display (eval '(js-call (js-ref (js-eval "Deno") "readTextFileSync") "%DIR%/secret.txt") (interaction-environment)))`, noControl: noBridge},
+			{name: "the bridge: js-ref of a text", code: `(display (eval '(js-ref (js-ref "" "constructor") "constructor") (interaction-environment)))`, noControl: noBridge, evidence: shows("[native code]", "function")},
+			{name: "the bridge: js-invoke", code: `(display (eval '(js-invoke (js-invoke "" "constructor") "constructor" "return Deno") (interaction-environment)))`, noControl: noBridge},
+			{name: "the bridge: dotted names", code: `(display (eval '("".constructor.constructor "return Deno") (interaction-environment)))`, noControl: noBridge},
+			{name: "the bridge: http-request and others of a browser's", code: `(for-each (lambda (f) (guard (e (#t #f)) (display (eval (list f "http://%HTTP%/" "%DIR%/secret.txt") (interaction-environment))))) '(http-request http-post js-load load-from-url getelem receive-jsonp node-require use-modules))`, noControl: noBridge},
+			{name: "names of JavaScript's as Scheme's", code: `(for-each (lambda (n) (guard (e (#t #f)) (display (eval n (interaction-environment))))) '(constructor __proto__ toString hasOwnProperty globalThis Deno process))`, noControl: noBridge, evidence: shows("[native code]", "[object")},
+		},
+	})
+}
+
+func TestWasmFSharp(t *testing.T) {
+	tryTongue(t, tongue{
+		language: "fsharp",
+		head:     "open System\nopen System.IO\nopen Fable.Core\nopen Fable.Core.JsInterop\n",
+		wrap: func(n int, code string) string {
+			return fmt.Sprintf("try\n    %s\nwith e -> printfn \"%%s\" e.Message\nprintfn \"ran %d.\"\n", strings.ReplaceAll(code, "\n", "\n    "), n)
+		},
+		read:        `printfn "%s" (File.ReadAllText "PATH")`,
+		write:       `File.WriteAllText("PATH", "x")`,
+		add:         `File.AppendAllText("PATH", "x")`,
+		environment: `printfn "%A" (Environment.GetEnvironmentVariable "RILLBOX_HOSTILE_SECRET")`,
+		wire:        `File.WriteAllText("PATH", "{\"type\":\"result\",\"value\":\"forged\"}\n")`,
+		own: scriptOwn(func(e string) string {
+			return fmt.Sprintf(`printfn "%%O" (emitJsExpr () %q : obj)`, e)
+		})[:13],
+	})
+}

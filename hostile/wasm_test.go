@@ -119,6 +119,9 @@ func (l tongue) rows() (rows []attack) {
 	add("a file made", l.write, "PATH", dir+"/made")
 	add("a file made by a link", l.write, "PATH", "%OUT%/made")
 	add("a file made by a link that leads to nothing", l.write, "PATH", "%NOTHING%")
+	if l.language == "fsharp" {
+		last().noControl = "what is plain JavaScript makes no file where a link leads to nothing"
+	}
 	add("a file written over", l.write, "PATH", secret)
 	add("a file added to", l.add, "PATH", secret)
 	add("a file removed", l.remove, "PATH", secret)
@@ -192,7 +195,7 @@ func (l tongue) separator() string {
 	switch l.language {
 	case "prolog":
 		return ", "
-	case "php", "sql", "duckdb", "postgresql", "c", "cpp":
+	case "php", "perl", "sql", "duckdb", "postgresql", "c", "cpp":
 		return "; "
 	}
 	return "\n"

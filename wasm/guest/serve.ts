@@ -225,8 +225,12 @@ function broken(thrown: unknown): WireError {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   const name = thrown instanceof WebAssembly.RuntimeError
     ? "RuntimeError"
-    : thrown instanceof RangeError
-    ? /call stack/i.test(message) ? "StackOverflow" : "OutOfMemory"
+    : !(thrown instanceof RangeError)
+    ? "InternalError"
+    : /call stack/i.test(message)
+    ? "StackOverflow"
+    : /invalid .*length|allocation/i.test(message)
+    ? "OutOfMemory"
     : "InternalError";
   return { name, message, traceback: "" };
 }
