@@ -239,7 +239,7 @@ func TestInstallPackages(t *testing.T) {
 		`{"language":"py","packages":[]}`:           "packages is empty",
 		`{"language":"py","packages":[""]}`:         "packages[0] is empty",
 		`{"language":"py"}`:                         "install_packages needs packages",
-		`{"language":"ruby","packages":["x"]}`:      "use one of javascript, typescript, python",
+		`{"language":"cobol","packages":["x"]}`:     "COBOL can't run here",
 	} {
 		if res := call(t, session, "install_packages", args); !res.IsError || !strings.Contains(text(t, res), want) {
 			t.Errorf("%s gave %q, want %q", args, text(t, res), want)

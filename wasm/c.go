@@ -7,7 +7,7 @@ var cSources = []string{".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh"
 
 var c = language{
 	LanguageInfo: job.LanguageInfo{
-		Name: "c", Title: "C", Aliases: []string{"clang", "gcc", "cc"}, Extensions: []string{".c"}, Interpreters: []string{"tcc"},
+		Name: "c", Title: "C", Aliases: []string{"clang", "gcc"}, Extensions: []string{".c"}, Interpreters: []string{"tcc"},
 		How: how,
 	},
 	version:       "clang 22.0.0",

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -262,7 +263,12 @@ func (a *app) logWall() {
 // prepare fetches what a toolchain lacks. Its failure is not the server's: a
 // program that needs the toolchain tries again, and tells its client.
 func (a *app) prepare(ctx context.Context, t job.Toolchain) {
-	name := job.Listed(job.LanguageNames(t.Describe().Languages), "and")
+	d := t.Describe()
+	there := slices.DeleteFunc(slices.Clone(d.Languages), func(l job.LanguageInfo) bool { return slices.Contains(d.Missing, l.Name) })
+	if len(there) == 0 {
+		return // their first programs fetch what they need
+	}
+	name := job.Listed(job.LanguageNames(there), "and")
 	stage := ""
 	err := t.Prepare(ctx, func(e job.Event) {
 		if e.Text != stage {
