@@ -53,6 +53,7 @@ func (e *Engine) runCalling(ctx context.Context, rt runtime, l language, o child
 		return job.Result{}, fmt.Errorf("start %s: %w", l.Title, err)
 	}
 	s := newSession(e, l, w, job.SessionOptions{Permissions: p.Permissions, Most: p.Most, Policy: p.Policy, Workspace: p.Workspace, ReadOnly: p.ReadOnly})
+	s.combined = p.Combined
 	defer s.Close()
 	r := e.request(l, p)
 	r.Last = true

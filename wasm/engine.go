@@ -38,6 +38,8 @@ type Engine struct {
 	mu    sync.Mutex
 	known map[job.Language]runtime
 	warm  []warm // the last used last
+	// closed says that no child is started ahead any more.
+	closed bool
 	// scripts runs what becomes JavaScript; nil until there is some.
 	scripts *deno.Engine
 	jobs    sync.WaitGroup
@@ -73,7 +75,7 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) Close() {
 	e.mu.Lock()
 	pools, scripts := e.warm, e.scripts
-	e.warm = nil
+	e.warm, e.closed = nil, true
 	e.mu.Unlock()
 	for _, w := range pools {
 		w.pool.Close()

@@ -46,6 +46,7 @@ type request struct {
 // Run runs one program in one fresh process.
 func (e *Engine) Run(ctx context.Context, p job.Program, streams job.Streams) (job.Result, error) {
 	l := rowOf(p.Language)
+	p.Timeout = cmp.Or(p.Timeout, e.o.Limits.Timeout)
 	if l.translates {
 		return e.runTranslated(ctx, l, p, streams)
 	}
@@ -140,7 +141,7 @@ func (e *Engine) runIn(ctx context.Context, w *wire.Worker, l language, p job.Pr
 	begin := func() {
 		started = time.Now()
 		w.Reader.AllowDisplays(e.o.Limits.Displays)
-		w.SetDeadline(cmp.Or(p.Timeout, e.o.Limits.Timeout), "the program")
+		w.SetDeadline(p.Timeout, "the program")
 		w.LimitCPU("the program", func(reason string) { w.Kill(job.TimedOut, reason) })
 		go feed(w, r, streams.Stdin)
 	}

@@ -91,8 +91,10 @@ type session struct {
 	l       language
 	worker  *wire.Worker
 	options job.SessionOptions
-	ended   chan struct{}
-	exit    sandbox.Exit // set when ended is closed
+	// combined says that the child's streams are one, which those of a lone program may be.
+	combined bool
+	ended    chan struct{}
+	exit     sandbox.Exit // set when ended is closed
 }
 
 // stdinFrame asks for a piece of a cell's standard input.
@@ -194,7 +196,7 @@ func (s *session) result(outcome wire.Outcome, clock *wire.CellClock) job.Result
 			Code uint8 `json:"code"`
 		}
 		_ = json.Unmarshal(outcome.Result.JSON, &reported) // a guest's own frame may have none
-		exit := sandbox.Exit{Status: job.Completed, Code: int(reported.Code)}
+		exit := sandbox.Exit{Status: job.Completed, Code: int(reported.Code), Combined: s.combined}
 		if exit.Code != 0 {
 			exit.Status = job.Failed
 		}

@@ -31,19 +31,24 @@ func (e *Engine) ahead(l language) childOptions {
 func (e *Engine) take(rt runtime, l language, o childOptions) (w *wire.Worker, ended func(), err error) {
 	ended = func() {}
 	if e.o.Warm > 0 && !l.large && o.purpose() == e.ahead(l).purpose() {
-		ok := false
-		if w, ok, ended = e.poolOf(l).Take(); ok {
-			return w, ended, nil
+		if pool := e.poolOf(l); pool != nil {
+			ok := false
+			if w, ok, ended = pool.Take(); ok {
+				return w, ended, nil
+			}
 		}
 	}
 	w, err = e.startWorker(rt, o)
 	return w, ended, err
 }
 
-// poolOf gives a language's pool, as the one that was used last.
+// poolOf gives a language's pool, as the one that was used last; nil after Close.
 func (e *Engine) poolOf(l language) *sandbox.Pool[*wire.Worker] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
 	i := slices.IndexFunc(e.warm, func(w warm) bool { return w.language == l.Name })
 	if i < 0 {
 		i = len(e.warm)
