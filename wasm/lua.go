@@ -8,7 +8,7 @@ var lua = language{
 		How:    how,
 		Banner: "Lua ${lua}", Prompt: "> ", More: ">> ", Exits: []string{"exit()", "quit()", "os.exit()"},
 	},
-	version:    "5.4.7",
+	version:    "5.4",
 	guest:      "lua",
 	parts:      []string{"wasmoon"},
 	heap:       16 << 20,

@@ -8,7 +8,7 @@ var perl = language{
 		How:    how,
 		Banner: "Perl ${perl}", Prompt: "> ", More: ". ", Exits: []string{"exit"},
 	},
-	version:    "5.42",
+	version:    "5.42.0",
 	guest:      "perl",
 	parts:      []string{"@6over3/zeroperl-ts"},
 	keepsState: true,

@@ -8,7 +8,7 @@ var postgresql = language{
 		How:    how,
 		Banner: "PostgreSQL ${postgresql}", Prompt: "=> ", More: "-> ", Exits: []string{"\\q", "exit", "quit"},
 	},
-	version: "18",
+	version: "18.6",
 	guest:   "postgres",
 	// Room for what PostgreSQL itself bounds: max_stack_depth is 1 MB.
 	flags:      []string{"--stack-size=4000"},

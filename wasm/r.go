@@ -8,7 +8,7 @@ var r = language{
 		How:    how,
 		Banner: "R ${r}", Prompt: "> ", More: "+ ", Exits: []string{"q()", "quit()"},
 	},
-	version: "4.6",
+	version: "4.6.0",
 	guest:   "r",
 	parts:   []string{"webr"},
 	// R calls as deep as its own limits say. One compiler takes 180 MB where two take 450.

@@ -8,7 +8,7 @@ var ruby = language{
 		How:    how,
 		Banner: "Ruby ${ruby}", Prompt: "irb> ", More: "irb* ", Exits: []string{"exit", "quit"},
 	},
-	version:    "3.4",
+	version:    "3.4.1",
 	guest:      "ruby",
 	parts:      []string{"@ruby/3.4-wasm-wasi"},
 	keepsState: true,
