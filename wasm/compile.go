@@ -35,7 +35,7 @@ type compiled struct {
 }
 
 const (
-	compiledKind = "compiled" // the cache's
+	compiledKind = "wasm" // the cache's
 	moduleName   = "module"
 	wordsName    = "words" // what the compiler said beside
 	// maxModule is how large a module may be, in bytes: a request holds it in base64.
