@@ -237,13 +237,6 @@ func (f *plan) execute(c Command) error {
 		f.add(stepDescriptors, unix.SYS_DUP3, fd, i, 0)
 	}
 	f.add(stepDescriptors, unix.SYS_CLOSE_RANGE, len(c.Files), ^uintptr(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
-	limits, err := c.limits()
-	if err != nil {
-		return err
-	}
-	for resource, limit := range limits {
-		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, resource, &limit, 0)
-	}
 	if w := c.Wall; w != nil {
 		f.giveUpPrivileges()
 		if err := f.landlock(w); err != nil {
@@ -252,6 +245,15 @@ func (f *plan) execute(c Command) error {
 		if err := f.loadFilter(w); err != nil {
 			return err
 		}
+	}
+	// Last: the child still has all descriptors of the server, which may be more than its
+	// limit, and opens some for its wall.
+	limits, err := c.limits()
+	if err != nil {
+		return err
+	}
+	for resource, limit := range limits {
+		f.add(stepLimits, unix.SYS_PRLIMIT64, 0, resource, &limit, 0)
 	}
 	argv, err := syscall.SlicePtrFromStrings(append([]string{c.Path}, c.Args...))
 	envp, wrong := syscall.SlicePtrFromStrings(c.Env)

@@ -152,6 +152,23 @@ func TestAWallCanBeLong(t *testing.T) {
 	}
 }
 
+// TestAServerWithManyFiles: a child starts, whatever the server has open beyond the child's
+// own limit of 1,024 descriptors.
+func TestAServerWithManyFiles(t *testing.T) {
+	needWall(t, launcher.Namespaces)
+	for range 1100 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	wall := &launcher.Wall{Level: launcher.Namespaces, Places: []launcher.Place{{Path: t.TempDir(), Access: launcher.Write}}}
+	if p := play(t, job.DefaultLimits(), wall, "hello", "echo"); p.stdout != "out:hello" {
+		t.Errorf("ended with %v %d: %s", p.Status, p.Code, p.Stderr.String())
+	}
+}
+
 // TestARootHoldsWhatItWasGiven and nothing else, and says nothing of the machine.
 func TestARootHoldsWhatItWasGiven(t *testing.T) {
 	needWall(t, launcher.Namespaces)
