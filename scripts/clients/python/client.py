@@ -221,7 +221,7 @@ class Calls:
 
     async def wrong_arguments_are_explained(self):
         for arguments, want in (
-            ({"language": "cobol", "code": "1"}, "use one of javascript"),
+            ({"language": "cobol", "code": "1"}, "COBOL can't run here"),
             ({"language": "python"}, "needs code"),
             ({"language": "python", "code": "1", "timeout_seconds": 1e6}, "out of range"),
             ({"language": "python", "code": "\0"}, "NUL"),

@@ -279,7 +279,7 @@ Deno.writeTextFileSync("bars.svg", svg);
   async "wrong arguments are explained"() {
     for (
       const [args, want] of [
-        [{ language: "cobol", code: "1" }, /use one of javascript/],
+        [{ language: "cobol", code: "1" }, /COBOL can't run here/],
         [{ language: "js" }, /needs code/],
         [{ language: "js", code: "1", packages: "six" }, /must be a list/],
         [{ language: "js", code: "1", timeout_seconds: 1e6 }, /out of range/],
