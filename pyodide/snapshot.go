@@ -75,7 +75,7 @@ func (e *Engine) renew(ctx context.Context, rt *runtime, emit func(job.Event)) (
 // snapshotKey tells snapshots of other versions apart, and those of an
 // operator's own Pyodide by its bytes.
 func snapshotKey(pyodide Distribution) (string, error) {
-	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, binary.Version, sourcesDigest)
+	key := fmt.Sprintf("%s/%s/pyodide-%s/deno-%s/%s", gort.GOOS, gort.GOARCH, Version, binary.Version, sourcesDigest())
 	if !pyodide.Operator {
 		return key, nil
 	}

@@ -61,7 +61,7 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 		return made, nil, err
 	}
 	key := sha256.New()
-	fmt.Fprintln(key, sourcesDigest, l.Name, e.o.Limits.Memory)
+	fmt.Fprintln(key, sourcesDigest(), l.Name, e.o.Limits.Memory)
 	for _, name := range l.parts {
 		fmt.Fprintln(key, parts[name].key(name))
 	}

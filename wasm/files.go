@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"rillbox/deno"
 	"rillbox/deno/permission"
@@ -28,7 +29,7 @@ var sources embed.FS
 // guestFiles gives the directory in the cache with the modules that children begin with,
 // each with all that it imports.
 func (e *Engine) guestFiles(ctx context.Context) (string, error) {
-	dir, _, err := e.o.Cache.Tree(ctx, "guest", "wasm "+sourcesDigest, func(_ context.Context, dir string) error {
+	dir, _, err := e.o.Cache.Tree(ctx, "guest", "wasm "+sourcesDigest(), func(_ context.Context, dir string) error {
 		var entries []string
 		for _, l := range rows {
 			if l.guest != "" {
@@ -82,7 +83,9 @@ func unpackLibraries(dir string) error {
 	return nil
 }
 
-var sourcesDigest = wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource)
+// sourcesDigest changes with what runs in a child. It is made when it is first wanted: most
+// starts of the program never do, and it takes milliseconds.
+var sourcesDigest = sync.OnceValue(func() string { return wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource) })
 
 // workspaceName is where programs have their workspace.
 const workspaceName = "/workspace"

@@ -22,7 +22,7 @@ const makeTime = 2 * time.Minute
 // made gives the directory of what a language's compiler makes once for all programs, such
 // as headers that are read already. The child that makes it never sees a program.
 func (e *Engine) made(ctx context.Context, rt runtime, l language, emit func(job.Event)) (string, error) {
-	key := []string{sourcesDigest}
+	key := []string{sourcesDigest()}
 	for _, name := range l.parts {
 		key = append(key, parts[name].key(name))
 	}
