@@ -24,6 +24,7 @@ import (
 
 	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
+	"rillbox/supervisor/sandbox"
 	"rillbox/supervisor/wire"
 )
 
@@ -65,8 +66,8 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	for _, name := range l.parts {
 		fmt.Fprintln(key, parts[name].key(name))
 	}
-	if l.toolchain != "" {
-		fmt.Fprintln(key, filepath.Base(rt.parts[l.toolchain]), goVersion(rt.parts[l.toolchain]))
+	if l.toolchain {
+		fmt.Fprintln(key, filepath.Base(rt.parts[goPart]), goVersion(rt.parts[goPart]))
 	}
 	_, _ = key.Write(text)
 	var result job.Result
@@ -109,21 +110,10 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 // compileIn runs the compiler in a child of its own, which sees nothing but what it is
 // given, and writes the module in place of frames.
 func (e *Engine) compileIn(ctx context.Context, rt runtime, l language, p job.Program, r request, module, words io.Writer, streams job.Streams) (result job.Result, err error) {
-	child, err := e.startChild(rt, childOptions{module: l.compiler, flags: l.compilerFlags, heap: startMemory, permissions: permission.Permissions{}, bare: true})
-	if err != nil {
+	exit, err := e.runCompiler(ctx, rt, l, r, cmp.Or(p.Timeout, e.o.Limits.Timeout), module)
+	if exit.Status == "" { // it did not start
 		return result, err
 	}
-	child.Attach(ctx, func(job.Event) {})
-	child.SetDeadline(cmp.Or(p.Timeout, e.o.Limits.Timeout), "the compiler")
-	go func() {
-		to := child.Stdin()
-		_ = wire.WriteRequest(to, r) // of a child that has ended, Wait tells
-		_ = to.Close()
-	}()
-	if _, err = io.Copy(module, child.Frames()); err != nil {
-		child.Kill(job.Failed, err.Error())
-	}
-	exit := child.Wait()
 	result = wire.Outcome{Quiet: true}.Into(exit)
 	if _, err := words.Write(exit.Stderr.Head); err != nil {
 		return result, err
@@ -139,6 +129,27 @@ func (e *Engine) compileIn(ctx context.Context, rt runtime, l language, p job.Pr
 		}
 	}
 	return result, nil
+}
+
+// runCompiler has a compiler answer one request, within a time, in a child of its own; what
+// it makes goes to module. A module that can't be taken ends it, and is the error.
+func (e *Engine) runCompiler(ctx context.Context, rt runtime, l language, request any, within time.Duration, module io.Writer) (sandbox.Exit, error) {
+	child, err := e.startChild(rt, childOptions{module: l.compiler, flags: l.compilerFlags, heap: startMemory, permissions: permission.Permissions{}, bare: true})
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	child.Attach(ctx, func(job.Event) {})
+	child.SetDeadline(within, "the compiler")
+	go func() {
+		to := child.Stdin()
+		_ = wire.WriteRequest(to, request) // of a child that has ended, Wait tells
+		_ = to.Close()
+	}()
+	_, err = io.Copy(module, child.Frames())
+	if err != nil {
+		child.Kill(job.Failed, err.Error())
+	}
+	return child.Wait(), err
 }
 
 // placed matches a line of a compiler's that tells where something is: "./main.go:4:2: …".

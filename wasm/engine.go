@@ -93,7 +93,7 @@ func (e *Engine) Prepare(ctx context.Context, emit func(job.Event), languages ..
 	}
 	for _, name := range languages {
 		if i := slices.IndexFunc(rows, func(l language) bool { return l.Name == name }); i >= 0 {
-			if rows[i].toolchain != "" {
+			if rows[i].toolchain {
 				if _, err := e.toolchain(ctx, emit, true); err != nil {
 					return fmt.Errorf("set %s up: %w", rows[i].Title, err)
 				}
@@ -138,11 +138,11 @@ func (e *Engine) Describe() job.Description {
 		if slices.ContainsFunc(l.parts, func(name string) bool { return !e.o.Cache.HasTree(partKind, parts[name].key(name)) }) {
 			missing = append(missing, l.Name)
 		}
-		if l.toolchain != "" {
+		if l.toolchain {
 			if !e.o.Cache.HasTree(toolchainKind, goKey) {
 				missing = append(missing, l.Name)
 			}
-			if dir := e.knownPart(l, l.toolchain); dir != "" {
+			if dir := e.knownPart(l, goPart); dir != "" {
 				versions[string(l.Name)] = goVersion(dir)
 			}
 		}
@@ -197,8 +197,8 @@ func (e *Engine) runtime(ctx context.Context, l language, emit func(job.Event)) 
 	if l.compiler != "" {
 		rt.parts["runtime"] = filepath.Join(rt.guest, librariesDir)
 	}
-	if l.toolchain != "" {
-		if rt.parts[l.toolchain], err = e.toolchain(ctx, emit, false); err != nil {
+	if l.toolchain {
+		if rt.parts[goPart], err = e.toolchain(ctx, emit, false); err != nil {
 			return rt, err
 		}
 	}

@@ -26,7 +26,7 @@ var golang = language{
 	compilerFlags: []string{"--liftoff-only"},
 	flags:         []string{"--liftoff-only"},
 	sources:       []string{".go", ".mod"},
-	toolchain:     "go",
+	toolchain:     true,
 }
 
 // goToolchain is the script that builds the toolchain with a Go of the machine's.
@@ -34,7 +34,9 @@ var golang = language{
 //go:embed go-toolchain.sh
 var goToolchain string
 
-// goKey is the cache's key of the toolchain.
+// goPart is the part that the toolchain is to its children, goKey the cache's key of it.
+const goPart = "go"
+
 var goKey = "go " + goToolchain
 
 // toolchainKind is the cache's kind of what is built with tools of the machine's.

@@ -24,8 +24,8 @@ type language struct {
 	translates bool
 	// parts are the packages of parts.json that it is made of.
 	parts []string
-	// toolchain says that its compiler is built by setup, as part "go"; see golang.go.
-	toolchain string
+	// toolchain says that its compiler is built by setup, and is its part "go"; see golang.go.
+	toolchain bool
 	// flags are V8's, of the child that runs programs.
 	flags, compilerFlags []string
 	// heap is how many bytes of WebAssembly's memory the runtime has at its start; 0 stands

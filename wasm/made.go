@@ -5,15 +5,12 @@ package wasm
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"rillbox/deno/permission"
 	"rillbox/supervisor/job"
-	"rillbox/supervisor/wire"
 )
 
 // makeTime is how long a compiler may take for what it makes once.
@@ -44,18 +41,7 @@ func (e *Engine) makeFile(ctx context.Context, rt runtime, l language, name, pat
 		return err
 	}
 	defer file.Close()
-	child, err := e.startChild(rt, childOptions{module: l.compiler, flags: l.compilerFlags, heap: startMemory, permissions: permission.Permissions{}, bare: true})
-	if err != nil {
-		return err
-	}
-	child.Attach(ctx, func(job.Event) {})
-	child.SetDeadline(makeTime, "the compiler")
-	go func() {
-		_ = wire.WriteRequest(child.Stdin(), map[string]string{"make": name}) // of a child that has ended, Wait tells
-		_ = child.Stdin().Close()
-	}()
-	_, err = io.Copy(file, child.Frames())
-	exit := child.Wait()
+	exit, err := e.runCompiler(ctx, rt, l, map[string]string{"make": name}, makeTime, file)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -137,7 +137,7 @@ func TestDescribe(t *testing.T) {
 			}
 			size += p.Size
 		}
-		if l.Size != size || size == 0 && row.toolchain == "" {
+		if l.Size != size || size == 0 && !row.toolchain {
 			t.Errorf("%s has %d bytes, want %d", l.Name, l.Size, size)
 		}
 	}
