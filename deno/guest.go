@@ -24,10 +24,10 @@ import (
 //go:embed guest/require.ts guest/sandbox.ts guest/session.ts guest/stdin.ts guest/system.ts guest/traceback.ts guest/value.ts
 var guestSources embed.FS
 
-// EmscriptenSource has what engines share whose languages are compiled by Emscripten.
+// HostSource has what engines share whose languages see files of the machine's.
 //
-//go:embed guest/hostfs.ts
-var EmscriptenSource embed.FS
+//go:embed guest/hostfile.ts guest/hostfs.ts
+var HostSource embed.FS
 
 // guestEntries are the modules that children begin with.
 var guestEntries = []string{"deno/guest/bootstrap.ts", "deno/guest/compile.ts", "deno/guest/freeze.ts", "deno/guest/session.ts"}

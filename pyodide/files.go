@@ -35,14 +35,14 @@ var sources embed.FS
 var buildProgram string
 
 // sourcesDigest changes with what runs in a child. It is made when it is first wanted.
-var sourcesDigest = sync.OnceValue(func() string { return wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource) })
+var sourcesDigest = sync.OnceValue(func() string { return wire.DigestFiles(sources, deno.HostSource, wire.WireSource) })
 
 // workerFiles lays out in the cache what runs in a child and returns its directory:
 // the modules that children begin with as .js files, each with all that it imports
 // (a child has nowhere to keep transpiled TypeScript), and the Python package rillbox.
 func (e *Engine) workerFiles(ctx context.Context) (string, error) {
 	dir, _, err := e.o.Cache.Tree(ctx, "worker", sourcesDigest(), func(_ context.Context, dir string) error {
-		from := map[string]fs.FS{"pyodide": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}
+		from := map[string]fs.FS{"pyodide": sources, "deno": deno.HostSource, "supervisor/wire": wire.WireSource}
 		err := wire.Bundle(dir, from, "pyodide/guest/worker.ts", "pyodide/guest/session.ts", "pyodide/guest/snapshot.ts", "pyodide/guest/image.ts")
 		if err != nil {
 			return err

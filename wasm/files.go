@@ -43,7 +43,7 @@ func (e *Engine) guestFiles(ctx context.Context) (string, error) {
 		if err := unpackLibraries(filepath.Join(dir, librariesDir)); err != nil {
 			return err
 		}
-		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "deno": deno.EmscriptenSource, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
+		return wire.Bundle(dir, map[string]fs.FS{"wasm": sources, "deno": deno.HostSource, "supervisor/wire": wire.WireSource}, slices.Compact(entries)...)
 	})
 	if err != nil {
 		return "", fmt.Errorf("lay out the files of children: %w", err)
@@ -85,7 +85,7 @@ func unpackLibraries(dir string) error {
 
 // sourcesDigest changes with what runs in a child. It is made when it is first wanted: most
 // starts of the program never do, and it takes milliseconds.
-var sourcesDigest = sync.OnceValue(func() string { return wire.DigestFiles(sources, deno.EmscriptenSource, wire.WireSource) })
+var sourcesDigest = sync.OnceValue(func() string { return wire.DigestFiles(sources, deno.HostSource, wire.WireSource) })
 
 // workspaceName is where programs have their workspace.
 const workspaceName = "/workspace"

@@ -10,6 +10,8 @@
  * @module
  */
 
+import { byPathOrFile, chmodFile, codeOf } from "./hostfile.ts";
+
 /** What Emscripten keeps of a file or directory. */
 interface Node {
   id: number;
@@ -412,14 +414,6 @@ function absent(error: unknown): boolean {
   return error instanceof Deno.errors.NotFound;
 }
 
-/** The name that the C library has for an error of Deno's. */
-function codeOf(error: unknown): string {
-  if (error instanceof Deno.errors.NotCapable) return "EACCES";
-  if (error instanceof Error && "code" in error) return String(error.code);
-  // Deno has no code for this one; 27 is its number on Linux and macOS.
-  return /\(os error 27\)/.test(String(error)) ? "EFBIG" : "EIO";
-}
-
 /** Changes all but the size. */
 function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
   if (mode !== undefined && mode !== node.mode) {
@@ -439,34 +433,6 @@ function setAttributes(node: Node, { mode, atime, mtime }: Attributes): void {
       using file = Deno.openSync(node.path);
       file.utimeSync(...times);
     });
-  }
-}
-
-/**
- * Changes a file by its path, or, where the kernel lets no path be changed so
- * (it could lead elsewhere), by opening it.
- */
-function byPathOrFile(byPath: () => void, byFile: () => void): void {
-  try {
-    byPath();
-  } catch (error) {
-    if (
-      !(error instanceof Error && "code" in error) || error.code !== "EPERM"
-    ) {
-      throw error;
-    }
-    byFile();
-  }
-}
-
-/** Deno has no such method of a file; its Node modules are slow to load. */
-function chmodFile(path: string, mode: number): void {
-  const fs = process.getBuiltinModule("node:fs");
-  const fd = fs.openSync(path, "r");
-  try {
-    fs.fchmodSync(fd, mode);
-  } finally {
-    fs.closeSync(fd);
   }
 }
 

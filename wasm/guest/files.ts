@@ -11,6 +11,7 @@
  * @module
  */
 
+import { byPathOrFile, chmodFile, codeOf } from "../../deno/guest/hostfile.ts";
 import { type Start, WORKSPACE } from "./language.ts";
 
 /** An error with the name that the C library has for it: "ENOENT". */
@@ -941,36 +942,4 @@ function raising<T>(path: string, operation: () => T): T {
 function isDeno(error: unknown): boolean {
   return error instanceof Error &&
     !(error instanceof RangeError || error instanceof TypeError);
-}
-
-/** The name that the C library has for an error of Deno's. */
-export function codeOf(error: unknown): string {
-  if (error instanceof D.NotCapable) return "EACCES";
-  if (error instanceof Error && "code" in error) return String(error.code);
-  // Deno has no code for this one; 27 is its number on Linux and macOS.
-  return /\(os error 27\)/.test(String(error)) ? "EFBIG" : "EIO";
-}
-
-/**
- * Changes a file by its path, or, where the kernel lets no path be changed so (it could
- * lead elsewhere), by opening it.
- */
-function byPathOrFile(byPath: () => void, byFile: () => void): void {
-  try {
-    byPath();
-  } catch (error) {
-    if (codeOf(error) !== "EPERM") throw error;
-    byFile();
-  }
-}
-
-/** Deno has no such method of a file; its Node modules are slow to load. */
-function chmodFile(path: string, mode: number): void {
-  const fs = process.getBuiltinModule("node:fs");
-  const fd = fs.openSync(path, "r");
-  try {
-    fs.fchmodSync(fd, mode);
-  } finally {
-    fs.closeSync(fd);
-  }
 }

@@ -9,8 +9,8 @@
  * @module
  */
 
+import { codeOf } from "../../deno/guest/hostfile.ts";
 import {
-  codeOf,
   FileError,
   type Files,
   fillRandom,
