@@ -5,7 +5,7 @@
  */
 
 import type { Host, Language, Program } from "../language.ts";
-import { Pace } from "../native/pace.ts";
+import { paced } from "../native/pace.ts";
 import { serve } from "../serve.ts";
 import { instantiate } from "../wasi.ts";
 import { panicked } from "./gopanic.ts";
@@ -24,24 +24,14 @@ const go: Language = {
     const module = new WebAssembly.Module(
       program.compiled! as Uint8Array<ArrayBuffer>,
     );
-    const out = new Pace(host.stdout);
     let said = "";
+    const { out, host: streams } = paced(host, (bytes) => {
+      said = (said + decoder.decode(bytes)).slice(-KEPT);
+    });
     const { start } = await instantiate(module, {
       argv: [program.file.replace(/\.go$/, ""), ...program.args],
       env: program.env,
-      host: {
-        files: host.files,
-        read(buffer) {
-          out.flush();
-          return host.read(buffer);
-        },
-        stdout: (bytes) => out.write(bytes),
-        stderr(bytes) {
-          out.flush();
-          said = (said + decoder.decode(bytes)).slice(-KEPT);
-          host.stderr(bytes);
-        },
-      },
+      host: streams,
     });
     try {
       const code = start();

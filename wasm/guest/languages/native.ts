@@ -10,7 +10,7 @@ import type { Host, Language, Program } from "../language.ts";
 import { serve } from "../serve.ts";
 import { instantiate } from "../wasi.ts";
 import { describe } from "../native/trap.ts";
-import { Pace } from "../native/pace.ts";
+import { paced } from "../native/pace.ts";
 
 // Taken of all frames: by few of them an endless recursion is not known.
 Error.stackTraceLimit = 100;
@@ -24,24 +24,14 @@ const native: Language = {
   async run(program: Program, host: Host): Promise<number> {
     const bytes = program.compiled!;
     const module = new WebAssembly.Module(bytes as Uint8Array<ArrayBuffer>);
-    const out = new Pace(host.stdout);
     let last = "";
+    const { out, host: streams } = paced(host, (bytes) => {
+      last = (last + decoder.decode(bytes.subarray(-LAST))).slice(-LAST);
+    });
     const { instance, start } = await instantiate(module, {
       argv: [program.file.replace(/\.[^./]*$/, ""), ...program.args],
       env: program.env,
-      host: {
-        files: host.files,
-        read(buffer) {
-          out.flush();
-          return host.read(buffer);
-        },
-        stdout: (bytes) => out.write(bytes),
-        stderr(bytes) {
-          out.flush();
-          last = (last + decoder.decode(bytes.subarray(-LAST))).slice(-LAST);
-          host.stderr(bytes);
-        },
-      },
+      host: streams,
     });
     try {
       return start();

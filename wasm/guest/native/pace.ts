@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { Host } from "../language.ts";
+
 /** Milliseconds in which only so many pieces go out one by one. */
 const WINDOW = 10, PIECES = 100;
 const SIZE = 64 << 10;
@@ -50,4 +52,31 @@ export class Pace {
     this.#used = 0;
     this.#out(waiting);
   }
+}
+
+/**
+ * A program's host whose output is paced: all of it goes out before the program reads,
+ * and before what it writes to standard error, which `hear` hears of.
+ */
+export function paced(
+  host: Host,
+  hear: (bytes: Uint8Array) => void,
+): { out: Pace; host: Pick<Host, "files" | "read" | "stdout" | "stderr"> } {
+  const out = new Pace(host.stdout);
+  return {
+    out,
+    host: {
+      files: host.files,
+      read(buffer) {
+        out.flush();
+        return host.read(buffer);
+      },
+      stdout: (bytes) => out.write(bytes),
+      stderr(bytes) {
+        out.flush();
+        hear(bytes);
+        host.stderr(bytes);
+      },
+    },
+  };
 }

@@ -153,3 +153,21 @@ export async function allLines(
   });
   return { all, status };
 }
+
+/** Whether a comparison holds for an order, as `compare` of a sort gives it. */
+export function holds(op: string, order: number): boolean {
+  switch (op) {
+    case "==":
+      return order === 0;
+    case "!=":
+      return order !== 0;
+    case "<":
+      return order < 0;
+    case "<=":
+      return order <= 0;
+    case ">":
+      return order > 0;
+    default: // >=
+      return order >= 0;
+  }
+}

@@ -421,12 +421,12 @@ export class Shell {
       lastArgument,
       lastBackground,
       level,
+      loops,
       sourced,
       forgiving,
       posix,
       random,
     });
-    copy.loops = loops;
     copy.nested = this.nested + 1;
     copy.outer = this.outer;
     copy.shellPid = this.shellPid;

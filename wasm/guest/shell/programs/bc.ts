@@ -8,7 +8,7 @@
 
 import { readAll } from "../streams.ts";
 import { fromBytes } from "../syntax.ts";
-import { type Program, warn, write } from "../program.ts";
+import { holds, type Program, warn, write } from "../program.ts";
 import { reason } from "../shell.ts";
 
 interface Num {
@@ -518,21 +518,7 @@ class Calculator {
       this.assigned = -1;
       left = () => {
         const order = compare(a(), b());
-        return whole(
-          (op === "=="
-              ? order === 0
-              : op === "!="
-              ? order !== 0
-              : op === "<"
-              ? order < 0
-              : op === "<="
-              ? order <= 0
-              : op === ">"
-              ? order > 0
-              : order >= 0)
-            ? 1
-            : 0,
-        );
+        return whole(holds(op, order) ? 1 : 0);
       };
     }
     return left;

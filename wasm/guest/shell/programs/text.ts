@@ -11,6 +11,7 @@ import { floating } from "../format.ts";
 import {
   allLines,
   each,
+  holds,
   open,
   parseOptions,
   type Program,
@@ -116,6 +117,23 @@ function amount(text: string): number {
   return Number(found[1]) * (units[found[2] ?? ""] ?? 1);
 }
 
+/** Writes the name of each of several files above what `head` and `tail` print of it. */
+function titles(
+  call: Call,
+  options: Map<string, string>,
+  names: string[],
+): (name: string) => Promise<void> {
+  const titled = options.has("v") || names.length > 1 && !options.has("q");
+  let before = "";
+  return async (name) => {
+    if (titled) {
+      const shown = name === "-" ? "standard input" : name;
+      await write(call, `${before}==> ${shown} <==\n`);
+    }
+    before = "\n";
+  };
+}
+
 text.head = async (call) => {
   const args = call.args.map((a, i) =>
     /^-\d+$/.test(a) && !/^-[nc]$/.test(call.args[i - 1] ?? "")
@@ -133,18 +151,9 @@ text.head = async (call) => {
   const bytes = options.has("c"),
     n = amount(options.get(bytes ? "c" : "n") ?? "10"),
     mark = options.has("z") ? 0 : 10;
-  const titled = options.has("v") || rest.length > 1 && !options.has("q");
-  let first = true;
+  const title = titles(call, options, rest);
   return await each(call, rest, async (stream, name) => {
-    if (titled) {
-      await write(
-        call,
-        `${first ? "" : "\n"}==> ${
-          name === "-" ? "standard input" : name
-        } <==\n`,
-      );
-    }
-    first = false;
+    await title(name);
     if (n < 0 || Object.is(n, -0)) {
       const all = await readAll(stream);
       if (bytes) {
@@ -202,18 +211,9 @@ text.tail = async (call) => {
     given = options.get(bytes ? "c" : "n") ?? "10",
     mark = options.has("z") ? 0 : 10;
   const from = given.startsWith("+"), n = Math.abs(amount(given));
-  const titled = options.has("v") || rest.length > 1 && !options.has("q");
-  let first = true;
+  const title = titles(call, options, rest);
   const status = await each(call, rest, async (stream, name) => {
-    if (titled) {
-      await write(
-        call,
-        `${first ? "" : "\n"}==> ${
-          name === "-" ? "standard input" : name
-        } <==\n`,
-      );
-    }
-    first = false;
+    await title(name);
     const all = await readAll(stream);
     if (bytes) {
       return await write(
@@ -1499,19 +1499,7 @@ text.expr = async (call) => {
           ? 1
           : 0
         : collate(left, right);
-      left = (op === "=" || op === "=="
-          ? order === 0
-          : op === "!="
-          ? order !== 0
-          : op === "<"
-          ? order < 0
-          : op === "<="
-          ? order <= 0
-          : op === ">"
-          ? order > 0
-          : order >= 0)
-        ? "1"
-        : "0";
+      left = holds(op === "=" ? "==" : op, order) ? "1" : "0";
     }
     return left;
   };
