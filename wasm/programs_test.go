@@ -5,6 +5,8 @@ package wasm
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,10 +52,10 @@ func newEngineOn(t *testing.T, c *cache.Cache, env ...string) *Engine {
 
 // TestPrograms runs the programs of testdata, a folder for each language, offline. A file is a
 // program with the files beside it: main.* is the program; args, stdin and env (lines) are
-// given to it; stdout is what it must print, each line of stderr what must be in its
-// standard error; status is how it must end ("failed 3"), error the error's name and what
-// must be in its message, and out/NAME the content of a file that it must leave
-// (the last newline may be missing).
+// given to it; stdout is what it must print (of much, stdout-sha256 has the digest), each
+// line of stderr what must be in its standard error; status is how it must end ("failed 3"),
+// error the error's name and what must be in its message, and out/NAME the content of a file
+// that it must leave (the last newline may be missing).
 func TestPrograms(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {
@@ -111,7 +113,7 @@ func runProgram(t *testing.T, name job.Language, file string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	special := []string{"args", "stdin", "env", "stdout", "stderr", "status", "error"}
+	special := []string{"args", "stdin", "env", "stdout", "stdout-sha256", "stderr", "status", "error"}
 	for _, f := range archive.Files {
 		switch {
 		case slices.Contains(special, f.Name):
@@ -149,6 +151,12 @@ func runProgram(t *testing.T, name job.Language, file string) {
 	}
 	if want, said := given["stdout"]; said && string(result.Stdout.Head)+string(result.Stdout.Tail) != want {
 		t.Errorf("it printed\n%swant\n%s", shortened(result.Stdout.Head), shortened([]byte(want)))
+	}
+	if want := strings.TrimSpace(given["stdout-sha256"]); want != "" {
+		printed := slices.Concat(result.Stdout.Head, result.Stdout.Tail)
+		if got := fmt.Sprintf("%x", sha256.Sum256(printed)); got != want || result.Stdout.Omitted > 0 {
+			t.Errorf("it printed %d bytes with the SHA-256 %s, want %s", len(printed), got, want)
+		}
 	}
 	for _, line := range lines(given["stderr"]) {
 		if !bytes.Contains(result.Stderr.Head, []byte(line)) && !bytes.Contains(result.Stderr.Tail, []byte(line)) {
