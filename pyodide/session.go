@@ -4,13 +4,11 @@ package pyodide
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"rillbox/supervisor/job"
 	"rillbox/supervisor/sandbox"
+	"rillbox/supervisor/wire"
 )
 
 // session is one child that takes cell after cell, one at a time.
@@ -57,10 +55,6 @@ func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (
 	return s.do(ctx, p, request{}, streams)
 }
 
-// completeTime is how long an answer about a text may take: an object's own code
-// runs when it is asked for its attributes.
-const completeTime = 2 * time.Second
-
 // Complete gives the names that may stand in place of the last word of text.
 func (s *session) Complete(ctx context.Context, text string) (names []string, err error) {
 	err = s.ask(ctx, request{Complete: &text}, &names)
@@ -75,14 +69,8 @@ func (s *session) Unfinished(ctx context.Context, text string) (waits bool, err 
 
 // ask asks the child something about a text.
 func (s *session) ask(ctx context.Context, question request, answer any) error {
-	result, err := s.do(ctx, job.Program{Timeout: completeTime}, question, job.Streams{Emit: func(job.Event) {}})
-	if err != nil || result.Value == nil {
-		return err
-	}
-	if err := json.Unmarshal(result.Value, answer); err != nil {
-		return fmt.Errorf("read what Python says of a text: %w", err)
-	}
-	return nil
+	result, err := s.do(ctx, job.Program{Timeout: wire.QuestionTime}, question, job.Streams{Emit: func(job.Event) {}})
+	return wire.Answer("Python", result, err, answer)
 }
 
 // do has the child run a cell, or answer a question about a text.

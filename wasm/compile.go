@@ -72,7 +72,7 @@ func (e *Engine) compile(ctx context.Context, rt runtime, l language, p job.Prog
 	_, _ = key.Write(text)
 	var result job.Result
 	dir, _, err := e.o.Cache.Tree(ctx, compiledKind, hex.EncodeToString(key.Sum(nil)), func(ctx context.Context, dir string) error {
-		emitStage(streams, "compiling")
+		streams.Emit(job.Event{Kind: job.Stage, Text: "compiling"})
 		module, words := &limitedBuffer{left: maxModule}, &bytes.Buffer{}
 		result, err = e.compileIn(ctx, rt, l, p, r, module, words, streams)
 		switch {

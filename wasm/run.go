@@ -178,11 +178,6 @@ func feed(w *wire.Worker, r request, stdin io.Reader) {
 	wire.Feed(to, stdin)
 }
 
-// emitStage tells what is being done.
-func emitStage(streams job.Streams, text string) {
-	streams.Emit(job.Event{Kind: job.Stage, Text: text})
-}
-
 // tellOnce leaves a traceback out that the language itself has written to standard error.
 func tellOnce(r *job.Result) {
 	if r.Error == nil || r.Error.Traceback == "" {

@@ -108,9 +108,6 @@ func (s *session) Run(ctx context.Context, p job.Program, streams job.Streams) (
 	return s.do(ctx, p, s.e.request(s.l, p), streams)
 }
 
-// questionTime is how long an answer about a text may take.
-const questionTime = 2 * time.Second
-
 // Complete gives the names that may stand in place of the last word of text.
 func (s *session) Complete(ctx context.Context, text string) (names []string, err error) {
 	err = s.ask(ctx, request{Complete: &text}, &names)
@@ -124,14 +121,8 @@ func (s *session) Unfinished(ctx context.Context, text string) (waits bool, err 
 }
 
 func (s *session) ask(ctx context.Context, question request, answer any) error {
-	result, err := s.do(ctx, job.Program{Timeout: questionTime}, question, job.Streams{Emit: func(job.Event) {}})
-	if err != nil || result.Value == nil {
-		return err
-	}
-	if err := json.Unmarshal(result.Value, answer); err != nil {
-		return fmt.Errorf("read what %s says of a text: %w", s.l.Title, err)
-	}
-	return nil
+	result, err := s.do(ctx, job.Program{Timeout: wire.QuestionTime}, question, job.Streams{Emit: func(job.Event) {}})
+	return wire.Answer(s.l.Title, result, err, answer)
 }
 
 // do has the child take a request, and waits for its result.

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,4 +64,19 @@ func (w *Worker) discard() sandbox.Exit {
 	w.Attach(context.Background(), func(job.Event) {})
 	w.Reader.Drain()
 	return w.Wait()
+}
+
+// QuestionTime is how long a session's child may take to answer a question about a text, such
+// as how it goes on: in Python an object's own code runs when it is asked for its attributes.
+const QuestionTime = 2 * time.Second
+
+// Answer reads what a cell that was such a question came to; without a value nothing is known.
+func Answer(language string, result job.Result, err error, answer any) error {
+	if err != nil || result.Value == nil {
+		return err
+	}
+	if err := json.Unmarshal(result.Value, answer); err != nil {
+		return fmt.Errorf("read what %s says of a text: %w", language, err)
+	}
+	return nil
 }
