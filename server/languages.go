@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ func (s *Server) resolve(name string, optional bool) (_ job.Language, file strin
 	if name == "" {
 		return "", "", fmt.Errorf("the call needs language: use one of %s", strings.Join(job.LanguageNames(s.o.Supervisor.Languages()), ", "))
 	}
-	return "", "", errors.New(job.NoLanguage(s.o.Supervisor.Languages(), name))
+	return "", "", job.NoLanguage(s.o.Supervisor.Languages(), name)
 }
 
 // describeLanguages completes a schema with what the languages say.

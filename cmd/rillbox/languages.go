@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -109,7 +108,7 @@ func languageNamed(word string) (job.LanguageInfo, error) {
 	if found {
 		return l, nil
 	}
-	return l, errors.New(job.NoLanguage(languages(), word))
+	return l, job.NoLanguage(languages(), word)
 }
 
 // languageOfFile finds a file's language by its extension; it has no name if there is

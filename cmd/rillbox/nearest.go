@@ -4,23 +4,14 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/agnivade/levenshtein"
+	"rillbox/supervisor/job"
 )
 
 // didYouMean suggests the nearest of some words for one that is none of them; it is
-// empty when none is near. Two letters in the wrong order count as two mistakes.
+// empty when none is near.
 func didYouMean(word string, known []string) string {
-	best, least := "", 3
-	if len(word) < 4 {
-		least = 2
-	}
-	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
+	best := job.Nearest(word, known)
 	if best == "" {
 		return ""
 	}

@@ -52,39 +52,48 @@ var elsewhere = []struct {
 	{"Less", "less", []Language{"scss"}},
 }
 
-// NoLanguage says that none of the rows is called by a word, and what to use instead.
-func NoLanguage(rows []LanguageInfo, word string) string {
+// NoLanguage is the error that none of the rows is called by a word. It says what to use
+// instead.
+func NoLanguage(rows []LanguageInfo, word string) error {
 	asked := strings.ToLower(strings.TrimSpace(word))
-	titleOf := func(l LanguageInfo) string { return string(l.Name) }
+	names := LanguageNames(rows)
 	for _, other := range elsewhere {
 		if !slices.Contains(strings.Fields(other.words), asked) {
 			continue
 		}
 		var near []string
 		for _, name := range other.nearest {
-			if i := slices.IndexFunc(rows, func(l LanguageInfo) bool { return l.Name == name }); i >= 0 {
-				near = append(near, titleOf(rows[i]))
+			if slices.Contains(names, string(name)) {
+				near = append(near, string(name))
 			}
 		}
 		if len(near) == 0 {
-			near = LanguageNames(rows)
+			near = names
 		}
-		return fmt.Sprintf("%s can't run here, as nothing that runs it is WebAssembly: the nearest is %s", other.title, Listed(near, "or"))
+		return fmt.Errorf("%s can't run here, as nothing that runs it is WebAssembly: the nearest is %s", other.title, Listed(near, "or"))
 	}
-	text := fmt.Sprintf("language %s is not known", QuoteName(word, 40))
+	var known []string
+	for _, l := range rows {
+		known = append(known, l.Words()...)
+	}
+	meant := ""
+	if best := Nearest(asked[:min(len(asked), 40)], known); best != "" {
+		meant = " (did you mean " + best + "?)"
+	}
+	return fmt.Errorf("language %s is not known%s: use one of %s", QuoteName(word, 40), meant, strings.Join(names, ", "))
+}
+
+// Nearest is the one of some words that is nearest to one that is none of them; empty when
+// none is near. Two letters in the wrong order count as two mistakes.
+func Nearest(word string, known []string) string {
 	best, least := "", 3
-	if len(asked) < 4 {
+	if len(word) < 4 {
 		least = 2
 	}
-	for _, l := range rows {
-		for _, known := range l.Words() {
-			if d := levenshtein.ComputeDistance(asked[:min(len(asked), 40)], known); d < least {
-				best, least = known, d
-			}
+	for _, k := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(k)); d < least {
+			best, least = k, d
 		}
 	}
-	if best != "" {
-		text += " (did you mean " + best + "?)"
-	}
-	return text + ": use one of " + strings.Join(LanguageNames(rows), ", ")
+	return best
 }

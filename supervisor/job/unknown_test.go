@@ -25,11 +25,11 @@ func TestNoLanguage(t *testing.T) {
 		"qq":         `language "qq" is not known: use one of python, typescript, cpp, ruby, scss`,
 		"whitespace": `language "whitespace" is not known: use one of python, typescript, cpp, ruby, scss`,
 	} {
-		if got := NoLanguage(rows, word); got != want {
+		if got := NoLanguage(rows, word).Error(); got != want {
 			t.Errorf("%q: %s", word, got)
 		}
 	}
-	if got := NoLanguage(rows, strings.Repeat("é", 5000)+"\x1b[2J"); len(got) > 400 || strings.Contains(got, "\x1b") {
+	if got := NoLanguage(rows, strings.Repeat("é", 5000)+"\x1b[2J").Error(); len(got) > 400 || strings.Contains(got, "\x1b") {
 		t.Errorf("a long word is told as %q", got)
 	}
 	known := map[string]string{}
