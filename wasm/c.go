@@ -8,7 +8,6 @@ var cSources = []string{".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh"
 var c = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "c", Title: "C", Aliases: []string{"clang", "gcc"}, Extensions: []string{".c"}, Interpreters: []string{"tcc"},
-		How: how,
 	},
 	version:       "clang 22.0.0",
 	guest:         "native",
@@ -23,7 +22,6 @@ var c = language{
 var cpp = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "cpp", Title: "C++", Aliases: []string{"c++", "clang++", "clangpp", "g++", "cxx"}, Extensions: []string{".cpp", ".cc", ".cxx", ".c++"},
-		How: how,
 	},
 	version:       "clang 22.0.0",
 	guest:         "native",

@@ -6,7 +6,6 @@ var clojure = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "clojure", Title: "Clojure", Aliases: []string{"clj", "clojurescript", "cljs", "nbb", "babashka"},
 		Extensions: []string{".clj", ".cljs", ".cljc"}, Interpreters: []string{"bb"},
-		How:    how,
 		Banner: "ClojureScript in nbb ${clojure}", Prompt: "user=> ", More: "  ", Exits: []string{"exit", "quit", ":exit", "(System/exit 0)"},
 	},
 	version:    "1.6.214",

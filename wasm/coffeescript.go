@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var coffeescript = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "coffeescript", Title: "CoffeeScript", Aliases: []string{"coffee", "coffee-script"}, Extensions: []string{".coffee", ".litcoffee"},
-		How:    how,
 		Banner: "CoffeeScript ${coffeescript}", Prompt: "coffee> ", More: "......> ", Exits: []string{"exit()", "quit()", "process.exit()"},
 	},
 	version:    "2.7.0",

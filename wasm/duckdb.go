@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var duckdb = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "duckdb", Title: "DuckDB", Aliases: []string{"duck"}, Extensions: []string{".duck"},
-		How:    how,
 		Banner: "DuckDB ${duckdb}", Prompt: "D ", More: "· ", Exits: []string{".exit", ".quit"},
 	},
 	version:    "1.4.3",

@@ -5,7 +5,7 @@ import "rillbox/supervisor/job"
 var fsharp = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "fsharp", Title: "F#", Aliases: []string{"f#", "fs", "fsx", "fable"},
-		Extensions: []string{".fsx", ".fs"}, Interpreters: []string{"fsi"}, How: how,
+		Extensions: []string{".fsx", ".fs"}, Interpreters: []string{"fsi"},
 	},
 	version:       "3.8.0",
 	compiler:      "fsharp",

@@ -18,7 +18,6 @@ import (
 var golang = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "go", Title: "Go", Aliases: []string{"golang"}, Extensions: []string{".go"},
-		How: how,
 	},
 	version:       "of setup",
 	guest:         "go",

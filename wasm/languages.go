@@ -58,6 +58,7 @@ var Languages = func() (all []job.LanguageInfo) {
 			l.Size += parts[name].Size
 			licenses = append(licenses, parts[name].License)
 		}
+		l.How = how
 		slices.Sort(licenses)
 		l.License = strings.Join(slices.Compact(licenses), " AND ")
 		all = append(all, l.LanguageInfo)

@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var lua = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "lua", Title: "Lua", Aliases: []string{"luajit"}, Extensions: []string{".lua"},
-		How:    how,
 		Banner: "Lua ${lua}", Prompt: "> ", More: ">> ", Exits: []string{"exit()", "quit()", "os.exit()"},
 	},
 	version:    "5.4",

@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var perl = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "perl", Title: "Perl", Aliases: []string{"perl5", "pl"}, Extensions: []string{".pl", ".pm"},
-		How:    how,
 		Banner: "Perl ${perl}", Prompt: "> ", More: ". ", Exits: []string{"exit"},
 	},
 	version:    "5.42.0",

@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var php = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "php", Title: "PHP", Aliases: []string{"php-cgi", "php-cli"}, Extensions: []string{".php", ".phtml"},
-		How:    how,
 		Banner: "PHP ${php}", Prompt: "php > ", More: "php * ", Exits: []string{"exit", "quit"},
 	},
 	version:    "8.4.25",

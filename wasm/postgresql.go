@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var postgresql = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "postgresql", Title: "PostgreSQL", Aliases: []string{"postgres", "psql", "pg"}, Extensions: []string{".pgsql", ".psql"},
-		How:    how,
 		Banner: "PostgreSQL ${postgresql}", Prompt: "=> ", More: "-> ", Exits: []string{"\\q", "exit", "quit"},
 	},
 	version: "18.6",

@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var prolog = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "prolog", Title: "Prolog", Aliases: []string{"swipl", "swi-prolog"}, Extensions: []string{".pro", ".prolog", ".plt"},
-		How:    how,
 		Banner: "SWI-Prolog ${prolog}", Prompt: "?- ", More: "|    ", Exits: []string{"halt."},
 	},
 	version:    "10.1.10",

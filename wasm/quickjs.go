@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var quickjs = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "quickjs", Title: "QuickJS", Aliases: []string{"qjs"}, Extensions: []string{".qjs"},
-		How:    how,
 		Banner: "QuickJS ${quickjs}", Prompt: "> ", More: "  ", Exits: []string{"exit()", "quit()"},
 	},
 	version:    "2025-09-13",

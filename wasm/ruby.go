@@ -5,7 +5,6 @@ import "rillbox/supervisor/job"
 var ruby = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "ruby", Title: "Ruby", Aliases: []string{"irb"}, Extensions: []string{".rb"},
-		How:    how,
 		Banner: "Ruby ${ruby}", Prompt: "irb> ", More: "irb* ", Exits: []string{"exit", "quit"},
 	},
 	version:    "3.4.1",

@@ -6,7 +6,6 @@ var scheme = language{
 	LanguageInfo: job.LanguageInfo{
 		Name: "scheme", Title: "Scheme", Aliases: []string{"scm", "r7rs", "guile", "biwascheme"},
 		Extensions: []string{".scm", ".ss", ".sps"}, Interpreters: []string{"biwas"},
-		How:    how,
 		Banner: "BiwaScheme ${scheme}", Prompt: "> ", More: "  ", Exits: []string{"(exit)", "exit", "quit"},
 	},
 	version:    "0.8.3",
